@@ -1,0 +1,1 @@
+"""One automaton library: sets of characters, regular expressions, automata."""

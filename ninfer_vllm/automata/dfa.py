@@ -1,0 +1,74 @@
+"""Deterministic automata over Unicode scalar values: the value of a regular terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ninfer_vllm.automata.charset import CharSet
+
+Edge = tuple[CharSet, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Dfa:
+    """A deterministic automaton whose edges carry character sets.
+
+    States are 0 … len(edges) - 1 and state 0 is the start. `edges[s]` holds disjoint, non-empty character sets with
+    their target states; a character in none of them is rejected.
+    """
+
+    edges: tuple[tuple[Edge, ...], ...]
+    accepting: frozenset[int]
+
+    def step(self, state: int, code: int) -> int | None:
+        """The state after one character, or None where it is rejected."""
+        for chars, target in self.edges[state]:
+            if code in chars:
+                return target
+        return None
+
+    def accepts(self, text: str) -> bool:
+        """Whether the whole text is in the language."""
+        state: int | None = 0
+        for char in text:
+            state = self.step(state, ord(char))
+            if state is None:
+                return False
+        return state in self.accepting
+
+    def trimmed(self) -> Dfa:
+        """The same language with only states that are reachable and can still accept; the start always stays."""
+        alive = self._reachable() & self._productive() | {0}
+        number = {state: at for at, state in enumerate(sorted(alive))}
+        edges = tuple(
+            tuple((chars, number[target]) for chars, target in self.edges[state] if target in number)
+            for state in sorted(alive)
+        )
+        return Dfa(edges, frozenset(number[state] for state in self.accepting if state in number))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no text is accepted."""
+        return 0 not in self._productive()
+
+    def _reachable(self) -> set[int]:
+        return _closure([0], lambda state: (target for _, target in self.edges[state]))
+
+    def _productive(self) -> set[int]:
+        sources: dict[int, list[int]] = {}
+        for state, outgoing in enumerate(self.edges):
+            for _, target in outgoing:
+                sources.setdefault(target, []).append(state)
+        return _closure(self.accepting, lambda state: sources.get(state, ()))
+
+
+def _closure(start: Iterable[int], neighbours: Callable[[int], Iterable[int]]) -> set[int]:
+    seen = set(start)
+    todo = list(seen)
+    while todo:
+        for state in neighbours(todo.pop()):
+            if state not in seen:
+                seen.add(state)
+                todo.append(state)
+    return seen

@@ -1,0 +1,1 @@
+"""Compiled grammars: key, cache, single flight."""

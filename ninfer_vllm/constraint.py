@@ -1,0 +1,155 @@
+"""What a request asks for: `OutputConstraint`, a frozen value that owns its source text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from ninfer_vllm.errors import ConflictingConstraint, ConstraintError, InvalidChoice, InvalidSchema
+
+Kind = Literal["grammar", "json_object", "json_schema", "choice", "regex"]
+UnknownKeywords = Literal["refuse", "annotation"]
+Whitespace = Literal["compact", "flexible"]
+PropertyOrder = Literal["declared", "any"]
+Frame = Literal["content", "thinking", "opening"]
+"""Where generated text starts (THK-2): in the content, inside an open thinking block, or just before one."""
+
+
+def _require_member(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConflictingConstraint(name, f"{value!r} is not one of {', '.join(allowed)}")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOptions:
+    """How JSON is read and written; part of the compiled identity (CMP-2)."""
+
+    unknown_keywords: UnknownKeywords = "refuse"
+    whitespace: Whitespace = "compact"
+    property_order: PropertyOrder = "declared"
+
+    def __post_init__(self) -> None:
+        _require_member("unknown_keywords", self.unknown_keywords, get_args(UnknownKeywords))
+        _require_member("whitespace", self.whitespace, get_args(Whitespace))
+        _require_member("property_order", self.property_order, get_args(PropertyOrder))
+
+
+DEFAULT_OPTIONS = JsonOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputConstraint:
+    """The language of a request's output (REQ-1).
+
+    Build one with a constructor: `grammar`, `json_object`, `json_schema`, `choice`, `regex`. Give it to vLLM as
+    `SamplingParams(structured_outputs=constraint)`.
+    """
+
+    kind: Kind
+    source: str
+    """Grammar text, regular expression or JSON text; empty for `json_object` and `choice`."""
+    literals: tuple[str, ...] = ()
+    options: JsonOptions = DEFAULT_OPTIONS
+    model: Any = field(default=None, compare=False, repr=False)
+    """The pydantic model or TypeAdapter that `parse` returns instances of; no part of the identity."""
+
+    @classmethod
+    def grammar(cls, text: str) -> OutputConstraint:
+        """The language of a GBNF text with start rule `root` (contract GBNF)."""
+        return cls("grammar", _require_text("grammar", text))
+
+    @classmethod
+    def regex(cls, text: str) -> OutputConstraint:
+        """The texts that the whole of an ECMAScript-style expression matches (contract RGX)."""
+        return cls("regex", _require_text("regex", text))
+
+    @classmethod
+    def choice(cls, literals: Iterable[str]) -> OutputConstraint:
+        """Exactly one of the given texts (contract CHO); duplicates are dropped, order carries no weight.
+
+        Errors: InvalidChoice if the list is empty or holds something that is not Unicode text.
+        """
+        if isinstance(literals, str) or not isinstance(literals, Iterable):
+            raise InvalidChoice("a choice is a list of strings")
+        kept = tuple(dict.fromkeys(_literal(index, value) for index, value in enumerate(literals)))
+        if not kept:
+            raise InvalidChoice("the list is empty")
+        return cls("choice", "", kept)
+
+    @classmethod
+    def json_object(cls, *, whitespace: Whitespace = "compact") -> OutputConstraint:
+        """Any JSON text whose root is an object (JSO-1)."""
+        return cls("json_object", "", options=JsonOptions(whitespace=whitespace))
+
+    @classmethod
+    def json_schema(
+        cls,
+        schema: Any,
+        *,
+        unknown_keywords: UnknownKeywords = "refuse",
+        whitespace: Whitespace = "compact",
+        property_order: PropertyOrder = "declared",
+    ) -> OutputConstraint:
+        """The JSON values a schema admits, in this product's canonical spelling (contract JSO to JSX).
+
+        `schema` is a dict or bool, JSON text, a pydantic model class or a pydantic TypeAdapter. The key order of
+        the document is kept: declared property order is part of the language.
+
+        Errors: InvalidSchema if `schema` is none of these or has no JSON spelling.
+        """
+        options = JsonOptions(unknown_keywords, whitespace, property_order)
+        if isinstance(schema, str):
+            return cls("json_schema", _require_text("schema", schema), options=options)
+        if isinstance(schema, Mapping | bool):
+            return cls("json_schema", _schema_text(schema), options=options)
+        return cls("json_schema", _schema_text(_pydantic_schema(schema)), options=options, model=schema)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> OutputConstraint:
+        return self
+
+    def parse(self, text: str) -> Any:
+        """The value of a finished output: a pydantic instance where a model was given, else JSON, else the text.
+
+        Errors: pydantic.ValidationError or json.JSONDecodeError if `text` is not a complete output.
+        """
+        if self.model is not None:
+            validate = getattr(self.model, "model_validate_json", None) or self.model.validate_json
+            return validate(text)
+        return json.loads(text) if self.kind in ("json_object", "json_schema") else text
+
+
+def _require_text(name: str, text: object) -> str:
+    if not isinstance(text, str):
+        raise ConflictingConstraint(name, f"expected text, got {type(text).__name__}")
+    _require_scalar_values(text, ConflictingConstraint(name, "the text holds an unpaired surrogate"))
+    return text
+
+
+def _literal(index: int, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidChoice(f"expected a string, got {type(value).__name__}", index)
+    _require_scalar_values(value, InvalidChoice("the string holds an unpaired surrogate", index))
+    return value
+
+
+def _require_scalar_values(text: str, error: ConstraintError) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise error from None
+
+
+def _schema_text(schema: object) -> str:
+    try:
+        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidSchema("", f"the schema has no JSON spelling: {error}") from None
+
+
+def _pydantic_schema(source: Any) -> object:
+    build = getattr(source, "model_json_schema", None) or getattr(source, "json_schema", None)
+    if build is None:
+        raise InvalidSchema("", f"expected a dict, JSON text, a pydantic model or a TypeAdapter, got {type(source).__name__}")
+    return build()

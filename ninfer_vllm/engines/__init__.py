@@ -1,0 +1,1 @@
+"""Engines that run a grammar over a vocabulary."""

@@ -1,0 +1,1 @@
+"""The grammar representation and what is common to all languages."""

@@ -1,0 +1,46 @@
+"""Every limit of the product, each with its unit and its reason."""
+
+# Source text
+GRAMMAR_TEXT_CHARS = 1 << 20
+"""Characters of a GBNF text: larger texts are generated, and belong to another kind of constraint."""
+
+REGEX_CHARS = 64 * 1024
+"""Characters of a regular expression (RGX-8)."""
+
+SCHEMA_TEXT_CHARS = 4 << 20
+"""Characters of a JSON Schema text: the largest real schema collections stay below 1 Mi."""
+
+CHOICE_LITERALS = 100_000
+"""Literals of a choice."""
+
+CHOICE_TOTAL_CHARS = 4 << 20
+"""Characters of all literals of a choice together."""
+
+NESTING_DEPTH = 256
+"""Nesting of groups, schema nodes and finite values: checked before any recursion (JSC-5, SEC-2)."""
+
+# Reduction
+REGULAR_STATES = 65_536
+"""States of one automaton, or character positions of one expanded expression (RGX-8, JSC-5)."""
+
+INTERSECTIONS = 16_384
+"""Intersections of schema nodes in one reduction (JSC-5)."""
+
+AUTOMATON_LENGTH = 8_192
+"""Characters of explicit length that take part in an automaton intersection (JSC-5)."""
+
+GRAMMAR_NODES = 1_000_000
+"""Expressions of one lowered grammar: bounds memory and the time of every pass."""
+
+REPEAT_BOUND = 2**31 - 1
+"""Largest repeat count: the xgrammar core wraps counts at 32 bits without an error."""
+
+# Engine core
+GRAMMAR_CACHE_BYTES = 256 << 20
+"""Default budget of compiled grammars kept for reuse (CMP-6)."""
+
+COMPILE_TIMEOUT_S = 10.0
+"""Default seconds a cold build may take (CMP-9)."""
+
+COLD_BUILDS = 2
+"""Cold builds that run at once for one model (CMP-4)."""

@@ -1,0 +1,1 @@
+"""Token bitmasks and row states."""
