@@ -1,0 +1,100 @@
+"""Our errors as HTTP bodies, in the shape of the protocol that was spoken (ERR-2, ERR-5)."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.responses import JSONResponse
+
+from ninfer_vllm.errors import ConstraintError, NInferError, RowFailure, SessionError, status_of
+
+ANTHROPIC_PATH = "/v1/messages"
+
+
+class LocatedRefusal(Exception):
+    """A refusal with the request field it lies in, on its way to the HTTP layer."""
+
+    def __init__(self, error: NInferError, origin: str | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.origin = origin
+
+
+class RefusedStream(Exception):
+    """A stream that ended with an error before its first event; `body` is that error's JSON."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__(body["error"]["message"])
+        self.body = body
+
+    @property
+    def status(self) -> int:
+        """The HTTP status: the host's own code, or the status of ours."""
+        code = self.body["error"]["code"]
+        return code if isinstance(code, int) else status_of(code)
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Answer our errors with their own status and body; every other error stays the host's."""
+    for family in (ConstraintError, RowFailure, SessionError):
+        app.add_exception_handler(family, _answer_plain)
+    app.add_exception_handler(LocatedRefusal, _answer_located)
+    app.add_exception_handler(RefusedStream, _answer_refused_stream)
+
+
+def openai_body(error: NInferError, origin: str | None = None) -> dict[str, Any]:
+    """The OpenAI error body: `param` is the place as a path in the request, `code` our stable code."""
+    return {
+        "error": {
+            "message": str(error),
+            "type": _type_of(error.status),
+            "param": param_of(error, origin),
+            "code": error.code,
+            "place": error.place,
+        }
+    }
+
+
+def param_of(error: NInferError, origin: str | None) -> str | None:
+    """The full path of the fault: the request field and, for a schema, the JSON Pointer inside it (JSD-8)."""
+    place = error.place
+    if "field" in place:
+        return str(place["field"])
+    pointer = place.get("pointer")
+    if pointer is None or origin is None:
+        return origin
+    return f"{origin}{pointer}"
+
+
+def stream_event(error: NInferError) -> str:
+    """The JSON of an error event in a stream."""
+    return json.dumps(openai_body(error))
+
+
+async def _answer_plain(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, NInferError)
+    return _response(request, error, None)
+
+
+async def _answer_located(request: Request, refusal: Exception) -> JSONResponse:
+    assert isinstance(refusal, LocatedRefusal)
+    return _response(request, refusal.error, refusal.origin)
+
+
+async def _answer_refused_stream(request: Request, refusal: Exception) -> JSONResponse:
+    assert isinstance(refusal, RefusedStream)
+    return JSONResponse(refusal.body, status_code=refusal.status)
+
+
+def _response(request: Request, error: NInferError, origin: str | None) -> JSONResponse:
+    body = openai_body(error, origin)
+    if request.url.path.startswith(ANTHROPIC_PATH):
+        body = {"type": "error", **body}
+    return JSONResponse(body, status_code=error.status)
+
+
+def _type_of(status: HTTPStatus) -> str:
+    return "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"

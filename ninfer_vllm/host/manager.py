@@ -1,0 +1,183 @@
+"""The structured-output manager of the engine core: opens sessions, computes masks, commits tokens."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from vllm.v1.structured_output import StructuredOutputManager
+
+from ninfer_vllm.compiler.compiler import Compiled, Compiler
+from ninfer_vllm.engines.xgrammar import XgrammarEngine
+from ninfer_vllm.errors import CompileFailed, MatcherInconsistency, NInferError
+from ninfer_vllm.host.frontend import frontend_for
+from ninfer_vllm.host.grammar import SessionGrammar
+from ninfer_vllm.host.host_version import FIXED_MASK_STRIDE
+from ninfer_vllm.host.options import CONFIG_KEY, PluginOptions
+from ninfer_vllm.host.payload import Payload
+from ninfer_vllm.host.prepare import eos_ids_of
+from ninfer_vllm.host.requests import PAYLOAD_KEY
+from ninfer_vllm.host.tokenizer import vocabulary_of
+from ninfer_vllm.masks.bits import words_for
+from ninfer_vllm.masks.rows import StepRows
+from ninfer_vllm.session.lookahead import FILLER
+from ninfer_vllm.session.phases import ThinkingRules
+from ninfer_vllm.session.session import OutputSession
+from ninfer_vllm.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from vllm.config import VllmConfig
+    from vllm.v1.request import Request
+
+
+class SessionManager(StructuredOutputManager):
+    """Owns the compiler, the live sessions and the mask buffer of one engine core."""
+
+    def __init__(self, vllm_config: VllmConfig) -> None:
+        super().__init__(vllm_config)
+        self.options = PluginOptions.of(vllm_config.additional_config[CONFIG_KEY])
+        self.sessions: dict[str, OutputSession] = {}
+        self.released: dict[str, OutputSession] = {}
+        """Sessions that ended since the last step's outputs were published."""
+        self.step_rows: dict[str, StepRows] = {}
+        """Rows of the masks shipped last, until the step's output comes back."""
+        self.step_faults: dict[str, NInferError] = {}
+        """Requests whose masks could not be computed in this step."""
+        self.mask_calls = 0
+        self._width = words_for(vllm_config.model_config.get_vocab_size())
+        self._stride = 1 + vllm_config.num_speculative_tokens
+        self._rows = vllm_config.scheduler_config.max_num_seqs * self._stride
+        self._mask_buffer: npt.NDArray[np.int32] | None = None
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The token domain; adapted on the first constrained request (TOK-6)."""
+        model_config = self.vllm_config.model_config
+        return vocabulary_of(self.tokenizer, model_config.get_vocab_size(), eos_ids_of(model_config, self.tokenizer))
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """The compiler over this model's vocabulary."""
+        engine = XgrammarEngine(self.vocabulary)
+        return Compiler(engine, len(self.vocabulary), cache_bytes=self.options.grammar_cache_bytes)
+
+    @cached_property
+    def thinking_rules(self) -> ThinkingRules | None:
+        """Fixed rows of the thinking phase, for a model that has one."""
+        ids = frontend_for(self.tokenizer).thinking_ids
+        return None if ids is None else ThinkingRules.of(self.vocabulary, *ids)
+
+    def grammar_init(self, request: Request) -> None:
+        """Start compiling; the request waits in the host's waiting-for-grammar state meanwhile."""
+        structured = request.structured_output_request
+        if structured is None:
+            return
+        ready: Future[SessionGrammar] = Future()
+        structured.grammar = ready
+        self.executor.submit(self._open, request, ready)
+
+    def _open(self, request: Request, ready: Future[SessionGrammar]) -> None:
+        try:
+            payload = Payload.from_wire((request.sampling_params.extra_args or {}).get(PAYLOAD_KEY))
+            session = OutputSession(
+                payload.kind, self.options.engine, payload.frame, timings=self.options.constraint_timings
+            )
+            session.prepared(payload.seconds)
+            self.sessions[request.request_id] = session
+            compiled = self.compiler.submit(payload.key, payload.grammar, payload.frame)
+        except BaseException as fault:
+            ready.set_exception(fault)
+            return
+        compiled.add_done_callback(lambda done: self._attach(session, done, ready))
+
+    def _attach(self, session: OutputSession, done: Future[Compiled], ready: Future[SessionGrammar]) -> None:
+        try:
+            compiled = done.result()
+            rules = None if session.frame == "content" else self.thinking_rules
+            session.attach(compiled.grammar, compiled.cache, rules)
+        except BaseException as fault:
+            ready.set_exception(fault)
+        else:
+            ready.set_result(SessionGrammar(session))
+
+    def validate_tokens(self, request: Request, spec_tokens: list[int]) -> list[int]:
+        """All drafts, illegal ones included (SPC-3): the masked target rejects them."""
+        return spec_tokens
+
+    def grammar_bitmask(
+        self,
+        requests: dict[str, Request],
+        structured_output_request_ids: list[str],
+        scheduled_spec_decode_tokens: dict[str, list[int]],
+    ) -> npt.NDArray[np.int32] | None:
+        """Mask rows of the constrained requests of one step: len(drafts) + 1 a request, in the host's layout."""
+        if not structured_output_request_ids:
+            return None
+        self.mask_calls += 1
+        buffer = self._buffer()
+        used = 0
+        for request_id in structured_output_request_ids:
+            drafts = scheduled_spec_decode_tokens.get(request_id, [])
+            rows = [buffer[used + at] for at in range(len(drafts) + 1)]
+            self._look_ahead(requests[request_id], drafts, rows)
+            used += self._stride if FIXED_MASK_STRIDE else len(rows)
+        return buffer[:used]
+
+    def _look_ahead(self, request: Request, drafts: list[int], rows: list[npt.NDArray[np.int32]]) -> None:
+        """Fill one request's rows; a fault of its matcher is that request's alone (ERR-6)."""
+        try:
+            self.step_rows[request.request_id] = grammar_of(request).session.look_ahead(drafts, rows)
+        except Exception as fault:
+            for row in rows:
+                row[:] = FILLER
+            self.step_faults[request.request_id] = as_fault(fault)
+
+    def accept_tokens(self, request: Request, new_token_ids: list[int]) -> bool:
+        """Commit the tokens the scheduler kept of the preview."""
+        if not request.use_structured_output or not new_token_ids:
+            return True
+        return grammar_of(request).accept_tokens(request.request_id, new_token_ids)
+
+    def release(self, request_id: str) -> None:
+        """End a session with its request; the compiled grammar may stay cached (ENG-4)."""
+        self.step_rows.pop(request_id, None)
+        self.step_faults.pop(request_id, None)
+        session = self.sessions.pop(request_id, None)
+        if session is not None:
+            session.finish()
+            self.released[request_id] = session
+
+    def clear_backend(self) -> None:
+        """Stop compiling before the host stops."""
+        if "compiler" in self.__dict__:
+            self.compiler.close()
+        super().clear_backend()
+
+    def _buffer(self) -> npt.NDArray[np.int32]:
+        if self._mask_buffer is None:
+            self._mask_buffer = np.empty((self._rows, self._width), dtype=np.int32)
+        return self._mask_buffer
+
+
+def grammar_of(request: Request) -> SessionGrammar:
+    """The grammar object of a constrained request that is ready."""
+    structured = request.structured_output_request
+    grammar: Any = None if structured is None else structured.grammar
+    if not isinstance(grammar, SessionGrammar):
+        raise MatcherInconsistency(f"request {request.request_id} has no session")
+    return grammar
+
+
+def compile_fault_of(request: Request) -> NInferError:
+    """Why a request's grammar could not be compiled."""
+    structured = request.structured_output_request
+    grammar: Any = None if structured is None else structured.grammar
+    return as_fault(grammar)
+
+
+def as_fault(fault: object) -> NInferError:
+    """A typed error for whatever went wrong inside the engine."""
+    return fault if isinstance(fault, NInferError) else CompileFailed(f"{type(fault).__name__}: {fault}")

@@ -1,0 +1,51 @@
+"""The plugin's start options, as they travel in `additional_config["ninfer"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from ninfer_vllm import limits
+from ninfer_vllm.constraint import UnknownKeywords
+from ninfer_vllm.errors import InvalidOption
+
+CONFIG_KEY = "ninfer"
+EngineName = Literal["xgrammar"]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginOptions:
+    """Start options of one engine; all have defaults."""
+
+    engine: EngineName = "xgrammar"
+    grammar_cache_bytes: int = limits.GRAMMAR_CACHE_BYTES
+    grammar_compile_timeout: float = limits.COMPILE_TIMEOUT_S
+    unknown_schema_keywords: UnknownKeywords = "refuse"
+    constraint_timings: bool = False
+
+    def __post_init__(self) -> None:
+        _require(self.engine in get_args(EngineName), "engine", self.engine)
+        _require(self.unknown_schema_keywords in get_args(UnknownKeywords), "unknown_schema_keywords", self.unknown_schema_keywords)
+        _require(self.grammar_cache_bytes >= 0, "grammar_cache_bytes", self.grammar_cache_bytes)
+        _require(self.grammar_compile_timeout > 0, "grammar_compile_timeout", self.grammar_compile_timeout)
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> PluginOptions:
+        """Read a configuration mapping.
+
+        Errors: InvalidOption for an unknown name or a value out of range.
+        """
+        known = {field.name for field in fields(cls)}
+        for name, value in config.items():
+            _require(name in known, name, value)
+        return cls(**config)
+
+    def to_json(self) -> dict[str, Any]:
+        """The mapping that `of` reads."""
+        return asdict(self)
+
+
+def _require(holds: bool, name: str, value: object) -> None:
+    if not holds:
+        raise InvalidOption(name, repr(value))

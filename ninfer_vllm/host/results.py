@@ -1,0 +1,43 @@
+"""Records and row failures on their way from the engine core to `CompletionOutput`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ninfer_vllm.errors import rebuilt
+from ninfer_vllm.host.requests import PAYLOAD_KEY
+from ninfer_vllm.record import ConstraintRecord
+
+if TYPE_CHECKING:
+    from vllm.outputs import CompletionOutput
+    from vllm.v1.engine import EngineCoreOutput
+    from vllm.v1.engine.output_processor import OutputProcessor, RequestState
+
+
+def take_records(processor: OutputProcessor, outputs: list[EngineCoreOutput]) -> None:
+    """Move records of ended samples from the host's carrier field to their request states."""
+    for output in outputs:
+        carried = _take(output)
+        state = processor.request_states.get(output.request_id)
+        if carried is not None and state is not None:
+            state.ninfer_result = carried
+
+
+def publish_record(state: RequestState, output: CompletionOutput) -> None:
+    """Put the record (and the row's error) of an ended sample on its output."""
+    carried = state.ninfer_result
+    if carried is None or output.finish_reason is None:
+        return
+    output.constraint = ConstraintRecord(**carried["record"])
+    if carried["error"] is not None:
+        output.constraint_error = rebuilt(*carried["error"])
+
+
+def _take(output: EngineCoreOutput) -> dict[str, Any] | None:
+    carrier = output.kv_transfer_params
+    if not carrier or PAYLOAD_KEY not in carrier:
+        return None
+    rest = {key: value for key, value in carrier.items() if key != PAYLOAD_KEY}
+    output.kv_transfer_params = rest or None
+    carried: dict[str, Any] = carrier[PAYLOAD_KEY]
+    return carried

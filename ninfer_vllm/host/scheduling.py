@@ -1,0 +1,112 @@
+"""Around the host scheduler's update: preview, row failures, records (ERR-4, ENG-3, MSK-6).
+
+Before the host's own update every constrained row's sampled tokens are previewed. A row that really reached a dead end
+loses all tokens of this step and is queued as failed; the host then frees its blocks and finishes it as an error, while
+every other row commits. After the update no preview is left, and ended requests carry their record.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ninfer_vllm.errors import ConstraintDeadEnd, MatcherInconsistency, NInferError
+from ninfer_vllm.host.host_version import drop_host_error, queue_as_failed
+from ninfer_vllm.host.manager import SessionManager, compile_fault_of, grammar_of
+from ninfer_vllm.host.requests import PAYLOAD_KEY
+from ninfer_vllm.session.session import OutputSession
+from ninfer_vllm.session.states import State
+
+if TYPE_CHECKING:
+    from vllm.v1.core.sched.output import SchedulerOutput
+    from vllm.v1.core.sched.scheduler import Scheduler
+    from vllm.v1.engine import EngineCoreOutputs
+    from vllm.v1.outputs import ModelRunnerOutput
+    from vllm.v1.request import Request
+
+
+def before_update(scheduler: Scheduler, scheduled: SchedulerOutput, output: ModelRunnerOutput) -> None:
+    """Preview the step's tokens of every constrained row and take failed rows out."""
+    manager = scheduler.structured_output_manager
+    assert isinstance(manager, SessionManager)
+    for request_id in list(scheduler.grammar_compile_error_reqs):
+        _fail(manager, request_id, compile_fault_of(scheduler.requests[request_id]))
+    for request_id in scheduled.num_scheduled_tokens:
+        request = scheduler.requests.get(request_id)
+        if request is not None and request.use_structured_output and not request.is_finished():
+            _preview_row(manager, scheduler, request, output)
+
+
+def after_update(scheduler: Scheduler, outputs: dict[int, EngineCoreOutputs]) -> None:
+    """Discard what was not committed and attach records to ended requests."""
+    manager = scheduler.structured_output_manager
+    assert isinstance(manager, SessionManager)
+    for session in manager.sessions.values():
+        if session.state is State.PREVIEWING:
+            session.discard()
+    if manager.released:
+        for batch in outputs.values():
+            for item in batch.outputs:
+                session = manager.released.get(item.request_id) if item.finish_reason is not None else None
+                if session is not None:
+                    _publish(item, session)
+        manager.released.clear()
+
+
+def _preview_row(manager: SessionManager, scheduler: Scheduler, request: Request, output: ModelRunnerOutput) -> None:
+    index = output.req_id_to_index.get(request.request_id)
+    tokens = output.sampled_token_ids[index] if index is not None and output.sampled_token_ids else []
+    if not tokens or _is_dropped(request):
+        return
+    error = manager.step_faults.pop(request.request_id, None) or _advance(manager, request, tokens)
+    if error is None:
+        return
+    output.sampled_token_ids[index] = []
+    output.prompt_logprobs_dict.pop(request.request_id, None)
+    _fail(manager, request.request_id, error)
+    queue_as_failed(scheduler, request.request_id, str(error))
+
+
+def _is_dropped(request: Request) -> bool:
+    """Whether the host throws this output away because the request was preempted meanwhile."""
+    return request.num_stale_output_tokens > 0 and request.drop_stale_output
+
+
+def _advance(manager: SessionManager, request: Request, tokens: list[int]) -> NInferError | None:
+    """Preview the tokens; the row's error, if it has one."""
+    rows = manager.step_rows.pop(request.request_id, None)
+    session = grammar_of(request).session
+    dead_end = None if rows is None else rows.dead_end
+    if dead_end is not None and len(tokens) > dead_end:
+        return ConstraintDeadEnd(request.num_output_tokens + dead_end)
+    legal = session.preview(tokens)
+    if legal == len(tokens):
+        return None
+    if session.terminated:
+        del tokens[legal:]
+        return None
+    if _has_own_restrictions(request):
+        return ConstraintDeadEnd(request.num_output_tokens + legal)
+    return MatcherInconsistency(
+        f"token {tokens[legal]} was sampled outside its mask after {request.num_output_tokens + legal} output tokens"
+    )
+
+
+def _has_own_restrictions(request: Request) -> bool:
+    """Whether the request itself can empty a row's candidates (REQ-8)."""
+    params = request.sampling_params
+    return bool(params.allowed_token_ids or params.bad_words or params.logit_bias)
+
+
+def _fail(manager: SessionManager, request_id: str, error: NInferError) -> None:
+    session = manager.sessions.get(request_id)
+    if session is not None and session.state not in (State.FAILED, State.FINISHED):
+        session.fail(error)
+
+
+def _publish(item: Any, session: OutputSession) -> None:
+    record = session.record
+    carried = {"record": record.to_json(), "error": None if session.error is None else session.error.to_wire()}
+    item.kv_transfer_params = {**(item.kv_transfer_params or {}), PAYLOAD_KEY: carried}
+    if record.error is not None:
+        item.stop_reason = record.error["code"]
+        drop_host_error(item)

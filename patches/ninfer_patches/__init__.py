@@ -1,0 +1,1 @@
+"""The only code that changes vLLM: declared, verified patches and the plugin's entry point."""

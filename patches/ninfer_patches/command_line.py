@@ -1,0 +1,92 @@
+"""The host's command line and engine configuration: `--plugin` and the plugin's start options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+from typing import Any, get_args
+
+from ninfer_patches.activation import activate
+from ninfer_patches.selection import NAME, selected_by_environment
+from ninfer_vllm import limits
+from ninfer_vllm.constraint import UnknownKeywords
+from ninfer_vllm.host.options import CONFIG_KEY, PluginOptions
+
+OPTIONS = ("grammar_cache_bytes", "grammar_compile_timeout", "unknown_schema_keywords", "constraint_timings")
+
+
+def add_cli_args(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Add the option group `ninfer` behind the host's own options."""
+
+    def add(parser: Any) -> Any:
+        parser = original(parser)
+        group = parser.add_argument_group(title="ninfer", description="Exact constrained decoding (ninfer-vllm).")
+        group.add_argument(
+            "--plugin", action="append", type=_plugin_names, default=None,
+            help="Plugins to select, separated by commas; may be given several times.",
+        )  # fmt: skip
+        group.add_argument(
+            "--grammar-cache-bytes", type=int, default=limits.GRAMMAR_CACHE_BYTES,
+            help="Bytes of compiled grammars kept for reuse in each engine core.",
+        )  # fmt: skip
+        group.add_argument(
+            "--grammar-compile-timeout", type=float, default=limits.COMPILE_TIMEOUT_S,
+            help="Seconds a grammar may take to compile before its request is refused.",
+        )  # fmt: skip
+        group.add_argument(
+            "--unknown-schema-keywords", choices=get_args(UnknownKeywords), default="refuse",
+            help="What an unrecognised JSON Schema keyword does: refuse the request, or be an annotation.",
+        )  # fmt: skip
+        group.add_argument(
+            "--constraint-timings", action="store_true",
+            help="Measure CPU seconds of preparation, masks and commits in every constraint record.",
+        )  # fmt: skip
+        return parser
+
+    return add
+
+
+def from_cli_args(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Carry the options into `additional_config` where the command line selects the plugin."""
+
+    def from_args(cls: type, args: argparse.Namespace) -> Any:
+        engine_args = original(cls, args)
+        given = vars(args)
+        names = [name for chosen in given.get("plugin") or () for name in chosen]
+        _require_installed(name for name in names if name != NAME)
+        if NAME in names or selected_by_environment():
+            options = {name: given[name] for name in OPTIONS if name in given}
+            config = dict(engine_args.additional_config or {})
+            engine_args.additional_config = {**config, CONFIG_KEY: {**options, **config.get(CONFIG_KEY, {})}}
+        return engine_args
+
+    return from_args
+
+
+def create_engine_config(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Activate the plugin where this engine's configuration or the environment selects it.
+
+    Errors: InvalidOption, UnsupportedHost, PatchDrift.
+    """
+
+    def create(self: Any, *args: Any, **kwargs: Any) -> Any:
+        config = dict(self.additional_config or {})
+        if CONFIG_KEY in config or selected_by_environment():
+            options = PluginOptions.of(config.get(CONFIG_KEY) or {})
+            activate()
+            self.additional_config = {**config, CONFIG_KEY: options.to_json()}
+        return original(self, *args, **kwargs)
+
+    return create
+
+
+def _plugin_names(value: str) -> list[str]:
+    return [name for name in value.split(",") if name]
+
+
+def _require_installed(names: Iterable[str]) -> None:
+    installed = {entry.name for entry in entry_points(group="vllm.general_plugins")}
+    for name in names:
+        if name not in installed:
+            raise ValueError(f"--plugin {name}: no installed vLLM plugin has this name")

@@ -1,0 +1,53 @@
+"""The API process: constraints are prepared where the host turns inputs into engine requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from vllm.sampling_params import SamplingParams
+
+from ninfer_vllm.host.options import CONFIG_KEY
+from ninfer_vllm.host.prepare import Preparer, host_validation_off, host_validation_is_off
+
+
+def create_preparer(original: Callable[..., None]) -> Callable[..., None]:
+    """Give the input processor of a selected engine a preparer, and any other None."""
+
+    @wraps(original)
+    def init(self: Any, vllm_config: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, vllm_config, *args, **kwargs)
+        config = vllm_config.additional_config
+        selected = isinstance(config, dict) and CONFIG_KEY in config
+        self.ninfer = Preparer(vllm_config, self.tokenizer) if selected else None
+
+    return init
+
+
+def process_inputs(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Check the constraint before anything else, and send its lowered grammar with the request."""
+
+    @wraps(original)
+    def process(self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
+        preparer: Preparer | None = self.ninfer
+        if preparer is None or not isinstance(params, SamplingParams):
+            return original(self, request_id, prompt, params, *args, **kwargs)
+        preparer.check(params)
+        with host_validation_off():
+            request = original(self, request_id, prompt, params, *args, **kwargs)
+        preparer.attach(params, request)
+        return request
+
+    return process
+
+
+def validate_structured_outputs(original: Callable[..., None]) -> Callable[..., None]:
+    """Leave constraints of a selected engine to its preparer."""
+
+    @wraps(original)
+    def validate(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not host_validation_is_off():
+            original(self, *args, **kwargs)
+
+    return validate

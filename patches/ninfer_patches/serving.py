@@ -1,0 +1,121 @@
+"""The OpenAI endpoints: constraints before the status line, records and typed failures in responses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from functools import wraps
+from typing import Any
+
+from ninfer_vllm.errors import NInferError
+from ninfer_vllm.host.http import before_first_event, is_constrained, prepare, raise_failure_in, raise_failures
+from ninfer_vllm.host.http_errors import add_error_handlers, stream_event
+from ninfer_vllm.host.http_records import Records, add_to_event, add_to_response, collect, records_of
+from ninfer_vllm.host.prepare import CHAT_TURN, Preparer
+from ninfer_vllm.host.requests import PAYLOAD_KEY
+
+
+def to_chat_sampling_params(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark the request as a chat turn."""
+
+    @wraps(original)
+    def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
+        params = original(self, *args, **kwargs)
+        params.extra_args = {**(params.extra_args or {}), PAYLOAD_KEY: CHAT_TURN}
+        return params
+
+    return convert
+
+
+def create_with_constraint(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Prepare the constraint first; of a stream, answer with a status only when its first event is known."""
+
+    @wraps(original)
+    async def create(self: Any, request: Any, raw_request: Any = None) -> Any:
+        preparer: Preparer | None = self.input_processor.ninfer
+        if preparer is None or not await prepare(request, preparer):
+            return await original(self, request, raw_request)
+        response = await original(self, request, raw_request)
+        return await before_first_event(response) if request.stream else response
+
+    return create
+
+
+def full_chat_response(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Attach records to a whole chat response."""
+
+    @wraps(original)
+    async def generate(self: Any, request: Any, results: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_constrained(request):
+            return await original(self, request, results, *args, **kwargs)
+        records: Records = {}
+        watched = raise_failures(collect(results, records, samples=1))
+        response = await original(self, request, watched, *args, **kwargs)
+        return add_to_response(response, records)
+
+    return generate
+
+
+def streamed_chat_response(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Attach records to the last chunk of a chat stream."""
+
+    @wraps(original)
+    async def generate(self: Any, request: Any, results: Any, *args: Any, **kwargs: Any) -> AsyncIterator[str]:
+        records: Records = {}
+        watched = raise_failures(collect(results, records, samples=1)) if is_constrained(request) else results
+        async for event in original(self, request, watched, *args, **kwargs):
+            yield add_to_event(event, records)
+
+    return generate
+
+
+def full_completion_response(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Attach records to a whole completion response."""
+
+    @wraps(original)
+    def convert(self: Any, results: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        for result in results:
+            raise_failure_in(result)
+        response = original(self, results, request, *args, **kwargs)
+        return add_to_response(response, records_of(results))
+
+    return convert
+
+
+def streamed_completion_response(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Attach records to the last chunk of each choice of a completion stream."""
+
+    @wraps(original)
+    async def generate(
+        self: Any, request: Any, inputs: Any, results: Any, *args: Any, **kwargs: Any
+    ) -> AsyncIterator[str]:
+        records: Records = {}
+        watched = (
+            raise_failures(collect(results, records, samples=request.n or 1)) if is_constrained(request) else results
+        )
+        async for event in original(self, request, inputs, watched, *args, **kwargs):
+            yield add_to_event(event, records)
+
+    return generate
+
+
+def streaming_error(original: Callable[..., str]) -> Callable[..., str]:
+    """Our errors as events with code and place."""
+
+    @wraps(original)
+    def create(self: Any, message: Any, *args: Any, **kwargs: Any) -> str:
+        if isinstance(message, NInferError):
+            return stream_event(message)
+        return original(self, message, *args, **kwargs)
+
+    return create
+
+
+def init_exception_handler(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Add the handlers of our errors to the host's."""
+
+    @wraps(original)
+    def init(app: Any) -> None:
+        original(app)
+        add_error_handlers(app)
+
+    return init

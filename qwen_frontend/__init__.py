@@ -1,0 +1,1 @@
+"""What this project knows of the Qwen family: phases of thinking, chat templates."""
