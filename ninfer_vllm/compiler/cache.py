@@ -39,3 +39,8 @@ class CompiledCache:
             _, oldest = self._entries.popitem(last=False)
             self.nbytes -= oldest.nbytes
             self.evictions += 1
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._entries.clear()
+        self.nbytes = 0

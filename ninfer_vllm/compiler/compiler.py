@@ -60,8 +60,10 @@ class Compiler:
         return answer
 
     def close(self) -> None:
-        """Stop taking builds; running ones end on their own."""
+        """Stop taking builds and let go of what is cached; running builds end on their own."""
         self._slots.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._cache.clear()
 
     def _build(self, key: str, data: bytes, frame: Frame) -> CompiledGrammar:
         try:
