@@ -30,11 +30,12 @@ class Dfa:
 
     def accepts(self, text: str) -> bool:
         """Whether the whole text is in the language."""
-        state: int | None = 0
+        state = 0
         for char in text:
-            state = self.step(state, ord(char))
-            if state is None:
+            target = self.step(state, ord(char))
+            if target is None:
                 return False
+            state = target
         return state in self.accepting
 
     def trimmed(self) -> Dfa:

@@ -1,0 +1,1 @@
+"""One lowering a constraint language."""

@@ -1,0 +1,67 @@
+"""Which keys have a finite value, and where the fault lies when the root has none (JST-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from ninfer_vllm.errors import Unsatisfiable
+from ninfer_vllm.languages.json_schema.intersect import Reducer
+from ninfer_vllm.languages.json_schema.shapes import ANY, Array, Key, Shape, keys_below, keys_needed
+
+
+def inhabited_keys(reducer: Reducer) -> frozenset[Key]:
+    """The keys that can be met from the root and admit at least one finite value."""
+    parents = _parents(reducer)
+    inhabited: set[Key] = {ANY}
+    todo = list(parents)
+    while todo:
+        key = todo.pop()
+        if key not in inhabited and any(is_inhabited(shape, inhabited) for shape in reducer.reduce(key).shapes):
+            inhabited.add(key)
+            todo.extend(parents[key])
+    return frozenset(inhabited)
+
+
+def is_inhabited(shape: Shape, inhabited: Set[Key]) -> bool:
+    """Whether a shape has a value, given the keys that have one."""
+    return not any(key not in inhabited for key in keys_needed(shape))
+
+
+def max_items(shape: Array, inhabited: Set[Key]) -> int | None:
+    """How many items an array can have: it ends before the first position that admits nothing."""
+    for at in range(len(shape.prefix) + 1):
+        if shape.position(at) not in inhabited:
+            return at if shape.length.maximum is None else min(at, shape.length.maximum)
+    return shape.length.maximum
+
+
+def blame(reducer: Reducer, inhabited: Set[Key]) -> Unsatisfiable:
+    """The error for a root without a value: down to the first required part that cannot be."""
+    key = reducer.root
+    pointer = key[0]
+    seen: set[Key] = set()
+    while key not in seen:
+        seen.add(key)
+        reduced = reducer.reduce(key)
+        if not reduced.shapes:
+            return Unsatisfiable(reduced.reason or "no value is allowed", reduced.pointer)
+        key = next(below for below in keys_needed(reduced.shapes[0]) if below not in inhabited)
+        pointer = key[0]
+    return Unsatisfiable("every value needs another one inside it: no finite value exists", pointer)
+
+
+def _parents(reducer: Reducer) -> dict[Key, list[Key]]:
+    """Every key that can be met from the root, with the keys that mention it."""
+    parents: dict[Key, list[Key]] = {reducer.root: []}
+    todo = [reducer.root]
+    while todo:
+        key = todo.pop()
+        for shape in reducer.reduce(key).shapes:
+            for below in keys_below(shape):
+                if below == ANY:
+                    continue
+                if below not in parents:
+                    parents[below] = []
+                    todo.append(below)
+                parents[below].append(key)
+    return parents

@@ -1,0 +1,115 @@
+"""The keyword table: which dialect knows a keyword, and whether it is enforced, an annotation or refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from ninfer_vllm.languages.json_schema.dialects import Dialect
+from ninfer_vllm.languages.json_schema.document import Json
+
+Role = Literal["assertion", "annotation", "location", "refused"]
+"""Enforced; without effect on values (JSD-6); a place that holds or names schemas; known but not enforced (JSC-6)."""
+
+EXTENSION_PREFIX = "x-"
+FIRST, LAST = Dialect.DRAFT_04, Dialect.DRAFT_2020_12
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """One keyword in the dialects from `since` to `until`."""
+
+    name: str
+    role: Role
+    since: Dialect = FIRST
+    until: Dialect = LAST
+    advice: str = ""
+    """What to do instead, for a refused keyword."""
+    vacuous: tuple[Json, ...] = ()
+    """Values with which a refused keyword asserts nothing."""
+
+
+def _rows(role: Role, names: str, since: Dialect = FIRST, until: Dialect = LAST) -> tuple[Keyword, ...]:
+    return tuple(Keyword(name, role, since, until) for name in names.split())
+
+
+D06, D07, D19 = Dialect.DRAFT_06, Dialect.DRAFT_07, Dialect.DRAFT_2019_09
+D20 = Dialect.DRAFT_2020_12
+
+TABLE = (
+    *_rows("location", "$schema"),
+    *_rows("location", "id", until=FIRST),
+    *_rows("location", "$id", D06),
+    *_rows("location", "definitions"),
+    *_rows("location", "$defs", D19),
+    *_rows("assertion", "$ref type enum allOf anyOf oneOf"),
+    *_rows("assertion", "const", D06),
+    *_rows("assertion", "properties required additionalProperties"),
+    *_rows("assertion", "items minItems maxItems"),
+    *_rows("assertion", "additionalItems", until=D19),
+    *_rows("assertion", "prefixItems", D20),
+    *_rows("assertion", "minLength maxLength"),
+    *_rows("assertion", "minimum maximum exclusiveMinimum exclusiveMaximum"),
+    *_rows("annotation", "title description default examples example $comment readOnly writeOnly deprecated"),
+    *_rows("annotation", "contentEncoding contentMediaType contentSchema"),
+    *_rows("annotation", "discriminator externalDocs xml"),
+    Keyword("pattern", "refused", advice="state the texts with enum, or use a regex constraint"),
+    Keyword("format", "refused", advice="describe the form in the description, or use a regex constraint"),
+    Keyword("multipleOf", "refused", advice="use type integer, or list the values with enum"),
+    Keyword("patternProperties", "refused", advice="declare the keys in properties", vacuous=({},)),
+    Keyword("propertyNames", "refused", D06, advice="declare the keys in properties", vacuous=(True,)),
+    Keyword("minProperties", "refused", advice="list the needed keys in required", vacuous=(0,)),
+    Keyword("maxProperties", "refused", advice="declare the keys and set additionalProperties to false"),
+    Keyword("dependentRequired", "refused", D19, advice="state the cases with anyOf", vacuous=({},)),
+    Keyword("dependentSchemas", "refused", D19, advice="state the cases with anyOf", vacuous=({},)),
+    Keyword("dependencies", "refused", advice="state the cases with anyOf", vacuous=({},)),
+    Keyword("uniqueItems", "refused", advice="check the items after parsing", vacuous=(False,)),
+    Keyword("contains", "refused", D06, advice="state the items with prefixItems"),
+    Keyword("minContains", "refused", D19, advice="state the items with prefixItems"),
+    Keyword("maxContains", "refused", D19, advice="state the items with prefixItems"),
+    Keyword("not", "refused", advice="state what is allowed instead of what is not", vacuous=(False,)),
+    Keyword("if", "refused", D07, advice="state the cases with anyOf"),
+    Keyword("then", "refused", D07, advice="state the cases with anyOf"),
+    Keyword("else", "refused", D07, advice="state the cases with anyOf"),
+    Keyword("unevaluatedProperties", "refused", D19, advice="use additionalProperties", vacuous=(True,)),
+    Keyword("unevaluatedItems", "refused", D19, advice="use items", vacuous=(True,)),
+    Keyword("$anchor", "refused", D19, advice="refer to the schema by a JSON Pointer"),
+    Keyword("$dynamicAnchor", "refused", D20, advice="refer to the schema by a JSON Pointer"),
+    Keyword("$dynamicRef", "refused", D20, advice="use $ref with a JSON Pointer"),
+    Keyword("$recursiveAnchor", "refused", D19, D19, advice="refer to the schema by a JSON Pointer"),
+    Keyword("$recursiveRef", "refused", D19, D19, advice="use $ref with a JSON Pointer"),
+    Keyword("$vocabulary", "refused", D19, advice="leave it out: vocabularies belong to metaschemas"),
+)
+BY_NAME = {keyword.name: keyword for keyword in TABLE}
+NAMES = tuple(BY_NAME)
+
+_FORMAT_NAMES = (
+    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri-reference "
+    "uri-template json-pointer relative-json-pointer regex uuid int32 int64 float double"
+)
+FORMATS = frozenset(_FORMAT_NAMES.split())
+"""Formats that state a form; any other name is one nobody has defined."""
+
+
+def find(name: str, dialect: Dialect) -> Keyword | None:
+    """The keyword of this name in a dialect, or None where the dialect does not know it."""
+    if name.startswith(EXTENSION_PREFIX):
+        return Keyword(name, "annotation")
+    keyword = BY_NAME.get(name)
+    return keyword if keyword is not None and keyword.since <= dialect <= keyword.until else None
+
+
+def unknown_reason(name: str, dialect: Dialect) -> str:
+    """Why a keyword that the dialect does not know is refused, with the nearest one that it knows."""
+    other = BY_NAME.get(name)
+    if other is not None:
+        return f"{name} is not a keyword of {dialect.title}; it belongs to {_span(other)}"
+    near = get_close_matches(name, (known for known in NAMES if find(known, dialect)), n=1)
+    return f"unknown keyword {name}" + (f": did you mean {near[0]}?" if near else "")
+
+
+def _span(keyword: Keyword) -> str:
+    if keyword.since == FIRST:
+        return f"{keyword.until.title} and older"
+    return f"{keyword.since.title} and newer" if keyword.until == LAST else keyword.since.title

@@ -1,0 +1,1 @@
+"""Authorities that decide what is right without the code under test."""

@@ -1,0 +1,114 @@
+"""A real API server as a subprocess, for tests that speak HTTP to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+START_SECONDS = 240
+STOP_SECONDS = 40
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server."""
+
+    url: str
+    log: Path
+
+    def post(self, path: str, body: Mapping[str, Any], timeout: float = 120) -> httpx.Response:
+        """One request."""
+        return httpx.post(f"{self.url}{path}", json=body, timeout=timeout)
+
+    def healthy(self) -> bool:
+        """Whether the server and its engine answer."""
+        try:
+            return httpx.get(f"{self.url}/health", timeout=10).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+
+@contextmanager
+def serving(
+    model: Path, *options: str, command: Sequence[str] = ("ninfer",), environment: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Start `COMMAND serve MODEL OPTIONS` on a free port, wait until it answers, and stop it at the end.
+
+    `command` is "ninfer", "vllm" (the host's own console entry) or "module" (the host's API server module).
+    """
+    port = _free_port()
+    words = [*_command(command[0], model), "--served-model-name", "m", "--port", str(port), "--host", "127.0.0.1"]
+    words += ["--enforce-eager", "--max-model-len", "512", "--max-num-seqs", "16", *options]
+    with tempfile.NamedTemporaryFile("w", suffix=".log", delete=False) as log:
+        process = subprocess.Popen(
+            words, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **ENVIRONMENT, **(environment or {})},
+            start_new_session=True,
+        )  # fmt: skip
+    server = Server(f"http://127.0.0.1:{port}", Path(log.name))
+    try:
+        _wait_until_up(server, process)
+        yield server
+    finally:
+        _stop(process)
+
+
+def _command(kind: str, model: Path) -> list[str]:
+    if kind == "ninfer":
+        return [sys.executable, "-m", "ninfer_vllm", "serve", str(model)]
+    if kind == "module":
+        return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    # The CPU wheel's console script looks its version up under another distribution's name; nothing else differs.
+    script = (
+        "import importlib.metadata as m, sys; real = m.version; import vllm\n"
+        "m.version = lambda name: vllm.__version__ + '+cpu' if name == 'vllm' else real(name)\n"
+        "from vllm.entrypoints.cli.main import main; sys.argv[0] = 'vllm'; main()"
+    )
+    return [sys.executable, "-c", script, "serve", str(model)]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_up(server: Server, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if server.healthy():
+            return
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}:\n{server.log.read_text()[-6000:]}")
+        time.sleep(0.5)
+    raise TimeoutError(f"the server did not answer:\n{server.log.read_text()[-6000:]}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
