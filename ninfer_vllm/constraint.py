@@ -151,5 +151,7 @@ def _schema_text(schema: object) -> str:
 def _pydantic_schema(source: Any) -> object:
     build = getattr(source, "model_json_schema", None) or getattr(source, "json_schema", None)
     if build is None:
-        raise InvalidSchema("", f"expected a dict, JSON text, a pydantic model or a TypeAdapter, got {type(source).__name__}")
+        raise InvalidSchema(
+            "", f"expected a dict, JSON text, a pydantic model or a TypeAdapter, got {type(source).__name__}"
+        )
     return build()

@@ -15,17 +15,19 @@ class NInferError(Exception):
     code: ClassVar[str] = "internal_error"
     status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
 
-    def _facts(self) -> tuple[Any, ...]:
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """The fields' values, in order."""
         return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._facts() == other._facts()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.facts == other.facts
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, str(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._facts()
+        return type(self), self.facts
 
     @property
     def place(self) -> Place:
@@ -36,7 +38,7 @@ class NInferError(Exception):
 
     def to_wire(self) -> tuple[str, list[Any]]:
         """Class name and facts, for `rebuilt` on the other side of a process boundary."""
-        return type(self).__name__, list(self._facts())
+        return type(self).__name__, list(self.facts)
 
     def to_json(self) -> dict[str, Any]:
         """The one serialised form: code, message and place."""

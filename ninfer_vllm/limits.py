@@ -44,3 +44,12 @@ COMPILE_TIMEOUT_S = 10.0
 
 COLD_BUILDS = 2
 """Cold builds that run at once for one model (CMP-4)."""
+
+COMPILE_MEMORY_BYTES = 2 << 30
+"""Memory one cold build may take in its process: the largest real schema measured took a twentieth (CMP-9)."""
+
+COMPILED_GRAMMAR_BYTES = GRAMMAR_CACHE_BYTES
+"""Memory of one compiled grammar: what fills the default cache alone is refused."""
+
+WORKER_START_S = 60.0
+"""Seconds a compile process may take to start and read the vocabulary, on a busy machine (it takes 0.3)."""

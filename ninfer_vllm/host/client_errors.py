@@ -15,10 +15,12 @@ def as_client_error(error: NInferError) -> NInferError:
     if isinstance(error, VLLMClientError):
         return error
     host = VLLMUnprocessableEntityError if isinstance(error, RowFailure) else VLLMClientError
-    return _combined(type(error), host)(*error._facts())
+    ours: Any = type(error)
+    combined: NInferError = _combined(ours, host)(*error.facts)
+    return combined
 
 
 @cache
-def _combined(ours: type[NInferError], host: type[Exception]) -> Any:
-    body = {"__init__": ours.__init__, "__reduce__": lambda self: (ours, self._facts()), "parameter": None}
+def _combined(ours: Any, host: type[Exception]) -> Any:
+    body = {"__init__": ours.__init__, "__reduce__": lambda self: (ours, self.facts), "parameter": None}
     return type(ours.__name__, (ours, host), body)

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ninfer_vllm.constraint import OutputConstraint
 from ninfer_vllm.errors import ConflictingConstraint, NInferError
@@ -15,9 +15,6 @@ from ninfer_vllm.host.http_errors import LocatedRefusal, RefusedStream
 from ninfer_vllm.host.http_records import closing
 from ninfer_vllm.host.prepare import Preparer
 from ninfer_vllm.host.requests import from_structured_outputs
-
-if TYPE_CHECKING:
-    from vllm.outputs import RequestOutput
 
 ERROR_EVENT = 'data: {"error"'
 
@@ -78,7 +75,7 @@ async def raise_failures(results: AsyncIterator[Any]) -> AsyncIterator[Any]:
             yield item
 
 
-def raise_failure_in(result: RequestOutput) -> None:
+def raise_failure_in(result: Any) -> None:
     """Raise the typed error of a failed sample, if there is one."""
     for output in result.outputs:
         if output.constraint_error is not None:
@@ -109,7 +106,9 @@ async def _chained(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
 def _constraint_of(request: Any, preparer: Preparer) -> OutputConstraint | None:
     form = request.response_format
     if form is not None and form.type != "text" and request.structured_outputs is not None:
-        raise ConflictingConstraint("structured_outputs", "response_format already states a constraint; give one of them")
+        raise ConflictingConstraint(
+            "structured_outputs", "response_format already states a constraint; give one of them"
+        )
     given = request.extract_structured_outputs()
     return None if given is None else from_structured_outputs(given, preparer.options.unknown_schema_keywords)
 
@@ -133,6 +132,8 @@ def _chat_conflicts(request: Any) -> list[tuple[str, bool]]:
     if "continue_final_message" not in fields:
         return [("echo", bool(request.echo)), ("suffix", request.suffix is not None)]
     has_tools = bool(request.tools) and request.tool_choice != "none"
-    return [("continue_final_message", request.continue_final_message), ("tools", has_tools), ("echo", bool(request.echo))]
-
-
+    return [
+        ("continue_final_message", request.continue_final_message),
+        ("tools", has_tools),
+        ("echo", bool(request.echo)),
+    ]

@@ -7,14 +7,19 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
+from vllm.entrypoints.serve.exception_handling.handlers.vllm_error import vllm_error_handler
+from vllm.exceptions import VLLMClientError, VLLMValidationError
 
-from ninfer_vllm.errors import ConstraintError, NInferError, RowFailure, SessionError, status_of
+from ninfer_vllm.errors import ConflictingConstraint, ConstraintError, NInferError, RowFailure, SessionError, status_of
 
 ANTHROPIC_PATH = "/v1/messages"
 
+TWO_CONSTRAINTS = "You can only use one kind of"
+"""How the host begins its refusal of two members of `structured_outputs`."""
 
-class LocatedRefusal(Exception):
+
+class LocatedRefusal(VLLMClientError):
     """A refusal with the request field it lies in, on its way to the HTTP layer."""
 
     def __init__(self, error: NInferError, origin: str | None) -> None:
@@ -23,7 +28,7 @@ class LocatedRefusal(Exception):
         self.origin = origin
 
 
-class RefusedStream(Exception):
+class RefusedStream(VLLMClientError):
     """A stream that ended with an error before its first event; `body` is that error's JSON."""
 
     def __init__(self, body: dict[str, Any]) -> None:
@@ -43,6 +48,7 @@ def add_error_handlers(app: FastAPI) -> None:
         app.add_exception_handler(family, _answer_plain)
     app.add_exception_handler(LocatedRefusal, _answer_located)
     app.add_exception_handler(RefusedStream, _answer_refused_stream)
+    app.add_exception_handler(VLLMValidationError, _answer_host_refusal)
 
 
 def openai_body(error: NInferError, origin: str | None = None) -> dict[str, Any]:
@@ -87,6 +93,15 @@ async def _answer_located(request: Request, refusal: Exception) -> JSONResponse:
 async def _answer_refused_stream(request: Request, refusal: Exception) -> JSONResponse:
     assert isinstance(refusal, RefusedStream)
     return JSONResponse(refusal.body, status_code=refusal.status)
+
+
+async def _answer_host_refusal(request: Request, refusal: Exception) -> Response:
+    """The host's own refusal; with our code where it is about two constraints in one request (REQ-2)."""
+    assert isinstance(refusal, VLLMValidationError)
+    if TWO_CONSTRAINTS in str(refusal):
+        return _response(request, ConflictingConstraint("structured_outputs", "only one member may be given"), None)
+    response: Response = await vllm_error_handler(request, refusal)
+    return response
 
 
 def _response(request: Request, error: NInferError, origin: str | None) -> JSONResponse:

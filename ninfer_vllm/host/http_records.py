@@ -1,18 +1,15 @@
-"""The `constraint` record in HTTP responses: on each choice and, of the first sample, as the member `ninfer` (OBS-2)."""
+"""The `constraint` record in HTTP responses: on each choice and, of the first one, as member `ninfer` (OBS-2)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vllm.entrypoints.serve.engine.protocol import ErrorResponse
 
 from ninfer_vllm.record import ConstraintRecord
-
-if TYPE_CHECKING:
-    from vllm.outputs import RequestOutput
 
 Records = dict[int, ConstraintRecord]
 
@@ -31,7 +28,7 @@ async def collect(results: AsyncIterator[Any], records: Records, samples: int) -
             yield item
 
 
-def records_of(results: Sequence[RequestOutput]) -> Records:
+def records_of(results: Sequence[Any]) -> Records:
     """The records of whole results, by the choice index the host gives them: in order of results and samples."""
     outputs = (output for result in results for output in result.outputs)
     return {index: output.constraint for index, output in enumerate(outputs) if output.constraint is not None}
@@ -53,7 +50,9 @@ def add_to_event(event: str, records: Records) -> str:
     if not records or not event.startswith("data: {"):
         return event
     chunk = json.loads(event[len("data: ") :])
-    ended = [choice for choice in chunk.get("choices", ()) if choice.get("finish_reason") and choice["index"] in records]
+    ended = [
+        choice for choice in chunk.get("choices", ()) if choice.get("finish_reason") and choice["index"] in records
+    ]
     if not ended:
         return event
     for choice in ended:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from vllm.v1.structured_output import StructuredOutputManager
+from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
 
 from ninfer_vllm.compiler.compiler import Compiled, Compiler
 from ninfer_vllm.engines.xgrammar import XgrammarEngine
@@ -16,7 +17,7 @@ from ninfer_vllm.errors import CompileFailed, MatcherInconsistency, NInferError
 from ninfer_vllm.host.frontend import frontend_for
 from ninfer_vllm.host.grammar import SessionGrammar
 from ninfer_vllm.host.host_version import FIXED_MASK_STRIDE
-from ninfer_vllm.host.options import CONFIG_KEY, PluginOptions
+from ninfer_vllm.host.options import PluginOptions
 from ninfer_vllm.host.payload import Payload
 from ninfer_vllm.host.prepare import eos_ids_of
 from ninfer_vllm.host.requests import PAYLOAD_KEY
@@ -29,6 +30,7 @@ from ninfer_vllm.session.session import OutputSession
 from ninfer_vllm.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from vllm import SamplingParams
     from vllm.config import VllmConfig
     from vllm.v1.request import Request
 
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
 class SessionManager(StructuredOutputManager):
     """Owns the compiler, the live sessions and the mask buffer of one engine core."""
 
-    def __init__(self, vllm_config: VllmConfig) -> None:
+    def __init__(self, vllm_config: VllmConfig, options: PluginOptions) -> None:
         super().__init__(vllm_config)
-        self.options = PluginOptions.of(vllm_config.additional_config[CONFIG_KEY])
+        self.options = options
         self.sessions: dict[str, OutputSession] = {}
         self.released: dict[str, OutputSession] = {}
         """Sessions that ended since the last step's outputs were published."""
@@ -75,13 +77,13 @@ class SessionManager(StructuredOutputManager):
         structured = request.structured_output_request
         if structured is None:
             return
-        ready: Future[SessionGrammar] = Future()
+        ready: Future[StructuredOutputGrammar] = Future()
         structured.grammar = ready
         self.executor.submit(self._open, request, ready)
 
-    def _open(self, request: Request, ready: Future[SessionGrammar]) -> None:
+    def _open(self, request: Request, ready: Future[StructuredOutputGrammar]) -> None:
         try:
-            payload = Payload.from_wire((request.sampling_params.extra_args or {}).get(PAYLOAD_KEY))
+            payload = Payload.from_wire((params_of(request).extra_args or {}).get(PAYLOAD_KEY))
             session = OutputSession(
                 payload.kind, self.options.engine, payload.frame, timings=self.options.constraint_timings
             )
@@ -93,7 +95,7 @@ class SessionManager(StructuredOutputManager):
             return
         compiled.add_done_callback(lambda done: self._attach(session, done, ready))
 
-    def _attach(self, session: OutputSession, done: Future[Compiled], ready: Future[SessionGrammar]) -> None:
+    def _attach(self, session: OutputSession, done: Future[Compiled], ready: Future[StructuredOutputGrammar]) -> None:
         try:
             compiled = done.result()
             rules = None if session.frame == "content" else self.thinking_rules
@@ -151,7 +153,10 @@ class SessionManager(StructuredOutputManager):
             self.released[request_id] = session
 
     def clear_backend(self) -> None:
-        """Stop compiling before the host stops."""
+        """End every session and stop compiling before the host stops."""
+        for request_id in list(self.sessions):
+            self.release(request_id)
+        self.released.clear()
         if "compiler" in self.__dict__:
             self.compiler.close()
         super().clear_backend()
@@ -169,6 +174,12 @@ def grammar_of(request: Request) -> SessionGrammar:
     if not isinstance(grammar, SessionGrammar):
         raise MatcherInconsistency(f"request {request.request_id} has no session")
     return grammar
+
+
+def params_of(request: Request) -> SamplingParams:
+    """The sampling parameters of a generating request."""
+    assert request.sampling_params is not None
+    return request.sampling_params
 
 
 def compile_fault_of(request: Request) -> NInferError:

@@ -26,7 +26,11 @@ class PluginOptions:
 
     def __post_init__(self) -> None:
         _require(self.engine in get_args(EngineName), "engine", self.engine)
-        _require(self.unknown_schema_keywords in get_args(UnknownKeywords), "unknown_schema_keywords", self.unknown_schema_keywords)
+        _require(
+            self.unknown_schema_keywords in get_args(UnknownKeywords),
+            "unknown_schema_keywords",
+            self.unknown_schema_keywords,
+        )
         _require(self.grammar_cache_bytes >= 0, "grammar_cache_bytes", self.grammar_cache_bytes)
         _require(self.grammar_compile_timeout > 0, "grammar_compile_timeout", self.grammar_compile_timeout)
 
@@ -46,6 +50,12 @@ class PluginOptions:
         return asdict(self)
 
 
-def _require(holds: bool, name: str, value: object) -> None:
+def options_of(vllm_config: Any) -> PluginOptions | None:
+    """The options of a host configuration, or None where it does not select the plugin."""
+    config = vllm_config.additional_config
+    return PluginOptions.of(config[CONFIG_KEY]) if isinstance(config, Mapping) and CONFIG_KEY in config else None
+
+
+def _require(holds: object, name: str, value: object) -> None:
     if not holds:
         raise InvalidOption(name, repr(value))

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from vllm.config import ModelConfig, VllmConfig
+from vllm.config import ModelConfig
 from vllm.sampling_params import SamplingParams
 
 from ninfer_vllm.compiler.lowering import LoweringCache
@@ -17,7 +17,7 @@ from ninfer_vllm.constraint import Frame, OutputConstraint
 from ninfer_vllm.errors import ConflictingConstraint, NInferError
 from ninfer_vllm.host.client_errors import as_client_error
 from ninfer_vllm.host.frontend import Frontend, frontend_for
-from ninfer_vllm.host.options import CONFIG_KEY, PluginOptions
+from ninfer_vllm.host.options import PluginOptions
 from ninfer_vllm.host.payload import Payload
 from ninfer_vllm.host.requests import PAYLOAD_KEY, constraint_of, marker_params, refuse_conflicts
 from ninfer_vllm.host.tokenizer import vocabulary_of
@@ -45,14 +45,14 @@ _validation_off: ContextVar[bool] = ContextVar("ninfer_validation_off", default=
 @contextmanager
 def chat_turn(*, continued: bool) -> Iterator[None]:
     """Mark every request that is added inside as a chat turn; `continued` where it continues existing content."""
-    with _set(_in_chat, True), _set(_continued, continued):
+    with _set(_in_chat, value=True), _set(_continued, value=continued):
         yield
 
 
 @contextmanager
 def host_validation_off() -> Iterator[None]:
     """Keep the host from judging constraints inside: the preparer does."""
-    with _set(_validation_off, True):
+    with _set(_validation_off, value=True):
         yield
 
 
@@ -62,7 +62,7 @@ def host_validation_is_off() -> bool:
 
 
 @contextmanager
-def _set(variable: ContextVar[bool], value: bool) -> Iterator[None]:
+def _set(variable: ContextVar[bool], *, value: bool) -> Iterator[None]:
     token = variable.set(value)
     try:
         yield
@@ -81,9 +81,9 @@ def eos_ids_of(model_config: ModelConfig, tokenizer: Any) -> tuple[int, ...]:
 class Preparer:
     """Prepares the constrained requests of one engine client; thread-safe."""
 
-    def __init__(self, vllm_config: VllmConfig, tokenizer: Any) -> None:
-        self.options = PluginOptions.of(vllm_config.additional_config[CONFIG_KEY])
-        self._model_config = vllm_config.model_config
+    def __init__(self, model_config: ModelConfig, tokenizer: Any, options: PluginOptions) -> None:
+        self.options = options
+        self._model_config = model_config
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
         self._lowerings = LoweringCache(lambda: self.vocabulary)
@@ -131,19 +131,20 @@ class Preparer:
 
         Errors: ConstraintError, as the host's client error too.
         """
-        extra = dict(request.sampling_params.extra_args or {})
+        sent = request.sampling_params
+        assert sent is not None
+        extra = dict(sent.extra_args or {})
         in_chat = extra.pop(PAYLOAD_KEY, None) is CHAT_TURN or _in_chat.get()
         constraint = self.check(params)
         if constraint is not None:
-            extra[PAYLOAD_KEY] = self._payload(constraint, in_chat, request.prompt_token_ids or ()).to_wire()
-            request.sampling_params.structured_outputs = marker_params()
-        request.sampling_params.extra_args = extra or None
+            extra[PAYLOAD_KEY] = self._payload(constraint, request.prompt_token_ids or (), in_chat=in_chat).to_wire()
+            sent.structured_outputs = marker_params()
+        sent.extra_args = extra or None
 
-    def _payload(self, constraint: OutputConstraint, in_chat: bool, prompt: Sequence[int]) -> Payload:
+    def _payload(self, constraint: OutputConstraint, prompt: Sequence[int], *, in_chat: bool) -> Payload:
         try:
             lowered = self._lowerings.lower(constraint)
             frame: Frame = self.frontend.start_frame(prompt) if in_chat else "content"
         except NInferError as error:
             raise as_client_error(error) from None
         return Payload.of(lowered, frame)
-

@@ -1,4 +1,7 @@
-"""Records and row failures on their way from the engine core to `CompletionOutput`."""
+"""Records and row failures on their way from the engine core to `CompletionOutput`.
+
+The host's request states and outputs are `Any` here: the members we add to them are none of their declared ones.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,10 @@ from ninfer_vllm.host.requests import PAYLOAD_KEY
 from ninfer_vllm.record import ConstraintRecord
 
 if TYPE_CHECKING:
-    from vllm.outputs import CompletionOutput
     from vllm.v1.engine import EngineCoreOutput
-    from vllm.v1.engine.output_processor import OutputProcessor, RequestState
 
 
-def take_records(processor: OutputProcessor, outputs: list[EngineCoreOutput]) -> None:
+def take_records(processor: Any, outputs: list[EngineCoreOutput]) -> None:
     """Move records of ended samples from the host's carrier field to their request states."""
     for output in outputs:
         carried = _take(output)
@@ -23,7 +24,7 @@ def take_records(processor: OutputProcessor, outputs: list[EngineCoreOutput]) ->
             state.ninfer_result = carried
 
 
-def publish_record(state: RequestState, output: CompletionOutput) -> None:
+def publish_record(state: Any, output: Any) -> None:
     """Put the record (and the row's error) of an ended sample on its output."""
     carried = state.ninfer_result
     if carried is None or output.finish_reason is None:

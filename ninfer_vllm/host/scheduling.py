@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ninfer_vllm.errors import ConstraintDeadEnd, MatcherInconsistency, NInferError
 from ninfer_vllm.host.host_version import drop_host_error, queue_as_failed
-from ninfer_vllm.host.manager import SessionManager, compile_fault_of, grammar_of
+from ninfer_vllm.host.manager import SessionManager, compile_fault_of, grammar_of, params_of
 from ninfer_vllm.host.requests import PAYLOAD_KEY
+from ninfer_vllm.host.restrictions import num_permitted
 from ninfer_vllm.session.session import OutputSession
 from ninfer_vllm.session.states import State
 
@@ -46,16 +47,18 @@ def after_update(scheduler: Scheduler, outputs: dict[int, EngineCoreOutputs]) ->
     if manager.released:
         for batch in outputs.values():
             for item in batch.outputs:
-                session = manager.released.get(item.request_id) if item.finish_reason is not None else None
-                if session is not None:
-                    _publish(item, session)
+                ended = manager.released.get(item.request_id) if item.finish_reason is not None else None
+                if ended is not None:
+                    _publish(item, ended)
         manager.released.clear()
 
 
 def _preview_row(manager: SessionManager, scheduler: Scheduler, request: Request, output: ModelRunnerOutput) -> None:
     index = output.req_id_to_index.get(request.request_id)
-    tokens = output.sampled_token_ids[index] if index is not None and output.sampled_token_ids else []
-    if not tokens or _is_dropped(request):
+    if index is None or not output.sampled_token_ids or _is_dropped(request):
+        return
+    tokens = output.sampled_token_ids[index]
+    if not tokens:
         return
     error = manager.step_faults.pop(request.request_id, None) or _advance(manager, request, tokens)
     if error is None:
@@ -78,7 +81,10 @@ def _advance(manager: SessionManager, request: Request, tokens: list[int]) -> NI
     dead_end = None if rows is None else rows.dead_end
     if dead_end is not None and len(tokens) > dead_end:
         return ConstraintDeadEnd(request.num_output_tokens + dead_end)
+    permitted = num_permitted(params_of(request), request.output_token_ids, tokens)
     legal = session.preview(tokens)
+    if permitted < legal:
+        return ConstraintDeadEnd(request.num_output_tokens + permitted)
     if legal == len(tokens):
         return None
     if session.terminated:
@@ -93,7 +99,7 @@ def _advance(manager: SessionManager, request: Request, tokens: list[int]) -> NI
 
 def _has_own_restrictions(request: Request) -> bool:
     """Whether the request itself can empty a row's candidates (REQ-8)."""
-    params = request.sampling_params
+    params = params_of(request)
     return bool(params.allowed_token_ids or params.bad_words or params.logit_bias)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from tokenizers import Tokenizer
 
 from ninfer_vllm.errors import UnsupportedTokenizer
 from ninfer_vllm.vocabulary import TokenClass, Vocabulary
@@ -20,55 +22,51 @@ def vocabulary_of(tokenizer: Any, size: int, eos_ids: Iterable[int]) -> Vocabula
 
     Errors: UnsupportedTokenizer where the pieces' byte spelling is not known.
     """
-    description = _description(tokenizer)
-    decode = _piece_decoder(description, type(tokenizer).__name__)
+    backend = _backend(tokenizer)
+    decode = _piece_decoder(backend, type(tokenizer).__name__)
     spellings = [b""] * size
     classes = bytearray([TokenClass.UNUSABLE]) * size
-    for piece, token in _pieces(description["model"]["vocab"]):
+    for piece, token in backend.get_vocab(with_added_tokens=False).items():
         if token < size:
             spellings[token] = decode(piece)
             classes[token] = TokenClass.ORDINARY
     names: dict[str, int] = {}
-    for added in description["added_tokens"]:
-        token, content = added["id"], added["content"]
-        if token >= size:
-            continue
-        spellings[token] = content.encode()
-        classes[token] = TokenClass.ORDINARY if content.isspace() and not added["special"] else TokenClass.CONTROL
-        names[content] = token
+    for token, added in backend.get_added_tokens_decoder().items():
+        if token < size:
+            text = added.content.isspace() and not added.special
+            spellings[token] = added.content.encode()
+            classes[token] = TokenClass.ORDINARY if text else TokenClass.CONTROL
+            names[added.content] = token
     for token in eos_ids:
         classes[token] = TokenClass.EOS
     return Vocabulary(tuple(spellings), bytes(classes), names)
 
 
-def _description(tokenizer: Any) -> dict[str, Any]:
-    backend = tokenizer if hasattr(tokenizer, "to_str") else getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None or not hasattr(backend, "to_str"):
+def _backend(tokenizer: Any) -> Tokenizer:
+    backend = tokenizer if isinstance(tokenizer, Tokenizer) else getattr(tokenizer, "backend_tokenizer", None)
+    if not isinstance(backend, Tokenizer):
         raise UnsupportedTokenizer(type(tokenizer).__name__, "only fast (tokenizers) tokenizers are supported")
-    description: dict[str, Any] = json.loads(backend.to_str())
-    return description
+    return backend
 
 
-def _pieces(vocab: Mapping[str, int] | list[list[Any]]) -> Iterable[tuple[str, int]]:
-    if isinstance(vocab, Mapping):
-        return vocab.items()
-    return ((piece, token) for token, (piece, _) in enumerate(vocab))
-
-
-def _piece_decoder(description: dict[str, Any], name: str) -> Callable[[str], bytes]:
-    kinds = {step["type"] for step in _decoder_steps(description.get("decoder"))}
+def _piece_decoder(backend: Tokenizer, name: str) -> Callable[[str], bytes]:
+    kinds = {step["type"] for step in _decoder_steps(backend.decoder)}
     if "ByteLevel" in kinds:
         alphabet = byte_alphabet()
-        return lambda piece: bytes(alphabet[char] for char in piece)
+        return lambda piece: bytes(map(alphabet.__getitem__, piece))
     if "ByteFallback" in kinds:
         return _sentencepiece_bytes
-    raise UnsupportedTokenizer(name, f"its decoder ({', '.join(sorted(kinds)) or 'none'}) is neither byte-level nor byte-fallback")
+    known = ", ".join(sorted(kinds)) or "none"
+    raise UnsupportedTokenizer(name, f"its decoder ({known}) is neither byte-level nor byte-fallback")
 
 
-def _decoder_steps(decoder: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _decoder_steps(decoder: Any) -> list[dict[str, Any]]:
+    """The decoder's steps, read from the state it pickles as: JSON of its own part of the tokenizer file."""
     if decoder is None:
         return []
-    return [step for inner in decoder["decoders"] for step in _decoder_steps(inner)] if "decoders" in decoder else [decoder]
+    state: dict[str, Any] = json.loads(decoder.__getstate__())
+    inner: list[dict[str, Any]] = state.get("decoders", [state])
+    return inner
 
 
 def _sentencepiece_bytes(piece: str) -> bytes:
@@ -85,6 +83,6 @@ def byte_alphabet() -> dict[str, int]:
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     alphabet = {chr(byte): byte for byte in printable}
-    others = (byte for byte in range(256) if byte not in set(printable))
+    others = sorted(set(range(256)) - set(printable))
     alphabet.update({chr(0x100 + at): byte for at, byte in enumerate(others)})
     return alphabet

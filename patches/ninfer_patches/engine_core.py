@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from ninfer_vllm.host.manager import SessionManager
-from ninfer_vllm.host.options import CONFIG_KEY
+from ninfer_vllm.host.options import options_of
 from ninfer_vllm.host.scheduling import after_update, before_update
 
 
@@ -15,9 +15,8 @@ def choose_manager(original: type) -> Callable[[Any], Any]:
     """Our manager for an engine that selected the plugin, the host's for any other."""
 
     def create(vllm_config: Any) -> Any:
-        config = vllm_config.additional_config
-        selected = isinstance(config, dict) and CONFIG_KEY in config
-        return SessionManager(vllm_config) if selected else original(vllm_config)
+        options = options_of(vllm_config)
+        return original(vllm_config) if options is None else SessionManager(vllm_config, options)
 
     return create
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from vllm.sampling_params import SamplingParams
 
-from ninfer_vllm.host.options import CONFIG_KEY
-from ninfer_vllm.host.prepare import Preparer, host_validation_off, host_validation_is_off
+from ninfer_vllm.host.options import options_of
+from ninfer_vllm.host.prepare import Preparer, host_validation_is_off, host_validation_off
 
 
 def create_preparer(original: Callable[..., None]) -> Callable[..., None]:
@@ -18,9 +18,8 @@ def create_preparer(original: Callable[..., None]) -> Callable[..., None]:
     @wraps(original)
     def init(self: Any, vllm_config: Any, *args: Any, **kwargs: Any) -> None:
         original(self, vllm_config, *args, **kwargs)
-        config = vllm_config.additional_config
-        selected = isinstance(config, dict) and CONFIG_KEY in config
-        self.ninfer = Preparer(vllm_config, self.tokenizer) if selected else None
+        options = options_of(vllm_config)
+        self.ninfer = None if options is None else Preparer(vllm_config.model_config, self.tokenizer, options)
 
     return init
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 
@@ -19,7 +20,7 @@ def selected_by_environment() -> bool:
 def selected_by_command_line() -> bool:
     """Whether this process's command line asks for the plugin; read before the host's parser exists."""
     words = sys.argv[1:]
-    values = [after for before, after in zip(words, words[1:], strict=False) if before == "--plugin"]
+    values = [after for before, after in itertools.pairwise(words) if before == "--plugin"]
     values += [word.partition("=")[2] for word in words if word.startswith("--plugin=")]
     return any(NAME in value.split(",") for value in values)
 

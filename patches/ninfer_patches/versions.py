@@ -13,7 +13,7 @@ SUPPORTED = ("0.32", "0.33")
 
 def minor_of(version: str) -> str:
     """The minor version of "0.32.0+cpu": "0.32"."""
-    return ".".join(version.split("+")[0].split(".")[:2])
+    return ".".join(version.split("+", maxsplit=1)[0].split(".")[:2])
 
 
 def supported_names() -> tuple[str, ...]:
