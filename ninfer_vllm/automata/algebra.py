@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from ninfer_vllm.automata.charset import ANY, CharSet, partition
+from ninfer_vllm.automata.charset import ANY, CharSet, blocks
 from ninfer_vllm.automata.dfa import Dfa, Edge
+from ninfer_vllm.automata.minimal import Transition, coarsest
 from ninfer_vllm.errors import LimitExceeded
-from ninfer_vllm.limits import REGULAR_STATES
+from ninfer_vllm.limits import AUTOMATON_STEPS, REGULAR_STATES
 
 State = TypeVar("State", bound=Hashable)
 
@@ -16,9 +17,6 @@ Pair = tuple[int | None, int | None]
 """States of two automata that run at once; None is that of one that has rejected."""
 
 ANY_TEXT = Dfa((((ANY, 0),),), frozenset((0,)))
-REJECTED = -1
-"""The block of rejection: of no state."""
-
 NO_TEXT = Dfa(((),), frozenset())
 
 
@@ -37,14 +35,13 @@ def explore(
     order = [start]
     edges: list[tuple[Edge, ...]] = []
     for state in order:  # grows while it is read
-        targets: dict[int, CharSet] = {}
+        targets: dict[int, list[CharSet]] = {}
         for chars, successor in successors(state):
             if successor not in number:
                 number[successor] = len(order)
                 order.append(successor)
-            target = number[successor]
-            targets[target] = targets[target] | chars if target in targets else chars
-        edges.append(tuple((chars, target) for target, chars in targets.items() if chars))
+            targets.setdefault(number[successor], []).append(chars)
+        edges.append(tuple((_joined(sets), target) for target, sets in targets.items()))
         if len(order) > REGULAR_STATES:
             raise LimitExceeded("regular_states", REGULAR_STATES, len(order))
     return Dfa(tuple(edges), frozenset(at for at, state in enumerate(order) if accepts(state)))
@@ -105,22 +102,37 @@ def minimise(automaton: Dfa) -> Dfa:
     """The smallest automaton of the same language: equal languages give equal values.
 
     States are numbered breadth first, by the least character that leads to them.
-    Source: partition refinement after Moore; rejecting states without a way to accept are left out.
+
+    Errors: LimitExceeded beyond `AUTOMATON_STEPS` transitions, counted once a block of characters.
     """
     trimmed = automaton.trimmed()
     if not trimmed.accepting:
         return NO_TEXT
-    alphabet = partition(chars for outgoing in trimmed.edges for chars, _ in outgoing)
-    steps = [_steps(outgoing, alphabet) for outgoing in trimmed.edges]
-    # The last entry is the block of rejection, which `_steps` names by the index -1.
-    blocks = [int(state in trimmed.accepting) for state in range(len(steps))] + [REJECTED]
-    num_blocks = 0
-    while num_blocks < len(set(blocks)):
-        num_blocks = len(set(blocks))
-        numbering: dict[Hashable, int] = {}
-        signatures = [(blocks[at], *map(blocks.__getitem__, targets)) for at, targets in enumerate(steps)]
-        blocks = [numbering.setdefault(signature, len(numbering)) for signature in signatures] + [REJECTED]
-    return _quotient(trimmed, blocks)
+    return _quotient(trimmed, coarsest(len(trimmed.edges), _transitions(trimmed), trimmed.accepting))
+
+
+def _joined(sets: list[CharSet]) -> CharSet:
+    if len(sets) == 1:
+        return sets[0]
+    return CharSet.from_ranges(bounds for chars in sets for bounds in chars.ranges)
+
+
+def _transitions(automaton: Dfa) -> list[Transition]:
+    """The edges, one a block of characters that no edge tells apart."""
+    sets = list(dict.fromkeys(chars for outgoing in automaton.edges for chars, _ in outgoing))
+    letters: dict[CharSet, list[int]] = {chars: [] for chars in sets}
+    for letter, (_, members) in enumerate(blocks(sets)):
+        for number in members:
+            letters[sets[number]].append(letter)
+    total = sum(len(letters[chars]) for outgoing in automaton.edges for chars, _ in outgoing)
+    if total > AUTOMATON_STEPS:
+        raise LimitExceeded("automaton_steps", AUTOMATON_STEPS, total)
+    return [
+        (state, letter, target)
+        for state, outgoing in enumerate(automaton.edges)
+        for chars, target in outgoing
+        for letter in letters[chars]
+    ]
 
 
 def _quotient(automaton: Dfa, block: Sequence[int]) -> Dfa:
@@ -133,18 +145,6 @@ def _quotient(automaton: Dfa, block: Sequence[int]) -> Dfa:
         return sorted(((chars, target) for target, chars in targets.items()), key=lambda edge: edge[0].ranges)
 
     return explore(block[0], successors, lambda number: member[number] in automaton.accepting)
-
-
-def _steps(outgoing: Sequence[Edge], alphabet: Sequence[CharSet]) -> list[int]:
-    """The target of each letter of an alphabet, -1 where it is rejected."""
-    steps = [-1] * len(alphabet)
-    for letter, block in enumerate(alphabet):
-        code = block.ranges[0][0]
-        for chars, target in outgoing:
-            if code in chars:
-                steps[letter] = target
-                break
-    return steps
 
 
 def _product(left: Dfa, right: Dfa, accepts: Callable[[bool, bool], bool], *, both_needed: bool = False) -> Dfa:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_SCALAR = 0x10FFFF
@@ -73,22 +73,27 @@ def partition(sets: Iterable[CharSet]) -> list[CharSet]:
 
     Blocks are contiguous ranges joined where the same sets contain them; the result is sorted by first member.
     """
-    distinct = list(dict.fromkeys(sets))
+    return [block for block, _ in blocks(list(dict.fromkeys(sets)))]
+
+
+def blocks(sets: Sequence[CharSet]) -> list[tuple[CharSet, tuple[int, ...]]]:
+    """The blocks of `partition`, each with the indices of the sets that contain it."""
     events: list[tuple[int, int, int]] = []
-    for number, chars in enumerate(distinct):
+    for number, chars in enumerate(sets):
         for low, high in chars.ranges:
             events.append((low, 0, number))
             events.append((high + 1, 1, number))
     events.sort()
-    blocks: dict[frozenset[int], list[Range]] = {}
+    found: dict[tuple[int, ...], list[Range]] = {}
     inside: set[int] = set()
     previous = 0
     for at, closes, number in events:
         if inside and at > previous:
-            blocks.setdefault(frozenset(inside), []).append((previous, at - 1))
+            found.setdefault(tuple(sorted(inside)), []).append((previous, at - 1))
         previous = at
         (inside.discard if closes else inside.add)(number)
-    return sorted((CharSet.from_ranges(ranges) for ranges in blocks.values()), key=lambda block: block.ranges)
+    cut = [(CharSet.from_ranges(ranges), members) for members, ranges in found.items()]
+    return sorted(cut, key=lambda block: block[0].ranges)
 
 
 def _normalise(ranges: Iterable[Range]) -> Iterator[Range]:
@@ -103,7 +108,6 @@ def _normalise(ranges: Iterable[Range]) -> Iterator[Range]:
             current = (low, high)
     if current is not None:
         yield current
-
 
 
 def _without_surrogates(ranges: Iterable[Range]) -> Iterator[Range]:

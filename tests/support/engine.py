@@ -13,6 +13,7 @@ import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -77,6 +78,8 @@ class Engine:
 
     def __init__(self, model: object, environment: Mapping[str, str] | None = None, **options: Any) -> None:
         """Start an engine on a model folder; `options` are those of `vllm.LLM`."""
+        # Each process is forked from one that has imported the host and nothing else: importing takes longer than
+        # starting an engine on a small model.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["vllm.entrypoints.llm"])
         self._pipe, theirs = context.Pipe()
@@ -172,25 +175,23 @@ def _sample_of(output: Any) -> Sample:
 
 
 def _serve(pipe: Connection, model: str, variables: Mapping[str, str], options: Mapping[str, Any]) -> None:
-    # Before the host is imported: it reads some of them only once.
+    # The host reads most of them when an engine starts.
     os.environ.update(variables)
     from vllm import LLM
 
-    llm = _attempt(pipe, lambda: (LLM(model, **options), None))
-    while llm is not None:
+    fault, llm = _outcome(partial(LLM, model, **options))
+    pipe.send((fault, None if fault is None else llm))
+    while fault is None:
         try:
             function, arguments = pipe.recv()
         except EOFError:
-            break
-        _attempt(pipe, lambda: (None, function(llm, *arguments)))
+            return
+        pipe.send(_outcome(partial(function, llm, *arguments)))
 
 
-def _attempt(pipe: Connection, action: Callable[[], tuple[Any, Any]]) -> Any:
-    """Send what the action answers; returns what it made."""
+def _outcome(action: Callable[[], Any]) -> tuple[Exception | None, Any]:
+    """No fault and the action's value, or the fault and where it came from."""
     try:
-        made, value = action()
-        pipe.send((None, value))
+        return None, action()
     except Exception as fault:  # noqa: BLE001
-        pipe.send((fault, traceback.format_exc()))
-        return None
-    return made
+        return fault, traceback.format_exc()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,11 +71,13 @@ def drain(llm: Any, answers: dict[str, Answer]) -> None:
         step(llm, answers)
 
 
-def spelled(llm: Any, token_ids: Sequence[int]) -> bytes:
-    """The bytes of ordinary tokens, from the tokenizer's own description."""
+def spelling_table(llm: Any) -> dict[int, bytes]:
+    """The bytes of every ordinary token, from the tokenizer's own description."""
     table = _bytes_of_chars()
-    pieces = llm.get_tokenizer().convert_ids_to_tokens(list(token_ids))
-    return b"".join(bytes(table[char] for char in piece) for piece in pieces)
+    tokenizer = llm.get_tokenizer()
+    added = tokenizer.get_added_vocab()
+    pieces = {piece: token for piece, token in tokenizer.get_vocab().items() if piece not in added}
+    return {token: bytes(table[char] for char in piece) for piece, token in pieces.items()}
 
 
 def _bytes_of_chars() -> dict[str, int]:

@@ -39,7 +39,7 @@ texts = st.one_of(
 
 
 @pytest.mark.contract("JST-6", "JSX-11")
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(magnitudes, magnitudes, st.lists(texts, min_size=5, max_size=30))
 def test_magnitude_interval_accepts_what_lies_inside(one: Fraction, other: Fraction, spellings: list[str]) -> None:
     low, high = at_least(min(one, other), is_strict=False), at_most(max(one, other), is_strict=False)

@@ -1,4 +1,4 @@
-"""Numbers judged by exact arithmetic: whether a spelling satisfies bounds as written and as a binary64 parser reads it."""
+"""Numbers judged by exact arithmetic: whether a spelling satisfies bounds as written, and as a parser reads it."""
 
 from __future__ import annotations
 

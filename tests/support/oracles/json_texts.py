@@ -1,4 +1,4 @@
-"""The spellings in which a JSON value may be written canonically: every order of members, plain numbers (JSO-3, JSO-4)."""
+"""The canonical spellings of a JSON value: every order of members, plain numbers (JSO-3, JSO-4)."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def _grown(value: Any, before: str, is_prefix: Callable[[str], bool]) -> Iterato
 def _grown_members(value: dict[str, Any], before: str, is_prefix: Callable[[str], bool]) -> Iterator[str]:
     if not value and is_prefix(before + "}"):
         yield before + "}"
-    for name in value:
+    for name, member in value.items():
         begun = f"{before}{_scalar(name)}:"
         if is_prefix(begun):
-            rest = {other: member for other, member in value.items() if other != name}
-            for text in _grown(value[name], begun, is_prefix):
+            rest = {other: below for other, below in value.items() if other != name}
+            for text in _grown(member, begun, is_prefix):
                 yield from _grown_members(rest, text + ("," if rest else ""), is_prefix)
 
 

@@ -1,0 +1,97 @@
+"""Hostile schemas end in a typed error or a grammar, soon, and without deep stacks."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from ninfer_vllm.constraint import JsonOptions
+from ninfer_vllm.errors import ConstraintError
+from ninfer_vllm.languages.json_schema import lower_json_schema
+
+MAX_SECONDS = 10.0
+
+
+def nested(levels: int, keyword: str) -> Any:
+    schema: Any = {"type": "null"}
+    for _ in range(levels):
+        schema = {keyword: [schema] if keyword in ("allOf", "anyOf", "oneOf", "prefixItems") else schema}
+    return schema
+
+
+def chain(length: int) -> Any:
+    links = {f"d{at}": {"$ref": f"#/$defs/d{at + 1}"} for at in range(length)}
+    return {"$ref": "#/$defs/d0", "$defs": {**links, f"d{length}": {"type": "null"}}}
+
+
+def deep_value(levels: int) -> Any:
+    value: Any = 1
+    for at in range(levels):
+        value = [value] if at % 2 else {"a": value}
+    return value
+
+
+def wide_choice(size: int, keyword: str) -> Any:
+    return {"allOf": [{keyword: [{"maxLength": at * size + other} for other in range(size)]} for at in range(3)]}
+
+
+def doubling(levels: int) -> Any:
+    definitions = {
+        f"d{at}": {"type": "object", "properties": {name: {"$ref": f"#/$defs/d{at + 1}"} for name in "lr"}}
+        for at in range(levels)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**definitions, f"d{levels}": {"type": "null"}}}
+
+
+ACCEPTED = {
+    "items in items": nested(120, "items"),
+    "anyOf in anyOf": nested(120, "anyOf"),
+    "a chain of references": chain(200),
+    "two references a level": doubling(40),
+    "a deep constant": {"const": deep_value(250)},
+    "a filtered deep constant": {
+        "enum": [deep_value(200)],
+        "$ref": "#/$defs/a",
+        "$defs": {"a": {"properties": {"a": {"$ref": "#/$defs/b"}}}, "b": {"items": {"$ref": "#/$defs/a"}}},
+    },
+    "many values": {"enum": [f"value {at}" for at in range(20_000)]},
+    "many properties": {"properties": {f"property{at}": {"type": "integer", "minimum": at} for at in range(300)}},
+    "many positions": {"prefixItems": [{"type": "null"}] * 20_000, "minItems": 20_000, "type": "array"},
+    "many optional positions": {"prefixItems": [{"type": "null"}] * 5_000, "type": "array"},
+    "a long count": {"type": "array", "items": {"type": "null"}, "minItems": 2**31 - 1},
+}
+REFUSED = {
+    "a long chain of references": chain(300),
+    "a choice of choices": wide_choice(60, "anyOf"),
+    "a oneOf of very many": {"oneOf": [{"type": "object", "required": [f"p{at}"]} for at in range(400)]},
+}
+TEXTS = {
+    "a number of a million digits": '{"minimum": 0.' + "1" * 10**6 + "}",
+    "a count of a million digits": '{"minLength": ' + "1" * 10**6 + "}",
+    "an exponent without measure": '{"maximum": 1e' + "9" * 1000 + "}",
+    "a small exponent without measure": '{"maximum": 1e-' + "9" * 1000 + "}",
+    "deep nesting": '{"items":' * 5_000,
+    "a deep constant": '{"const":' + "[" * 400 + "]" * 400 + "}",
+}
+
+
+@pytest.mark.contract("SEC-2", "JSC-5")
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_large_schema_is_lowered(name: str) -> None:
+    began = time.process_time()
+    lower_json_schema(json.dumps(ACCEPTED[name]), JsonOptions())
+    lower_json_schema(json.dumps(ACCEPTED[name]), JsonOptions(whitespace="flexible"))
+    assert time.process_time() - began < MAX_SECONDS
+
+
+@pytest.mark.contract("SEC-2", "JSC-5", "JSD-9")
+@pytest.mark.parametrize("name", [*REFUSED, *TEXTS])
+def test_hostile_schema_is_refused(name: str) -> None:
+    began = time.process_time()
+    with pytest.raises(ConstraintError) as caught:
+        lower_json_schema(json.dumps(REFUSED[name]) if name in REFUSED else TEXTS[name], JsonOptions())
+    assert caught.value.place
+    assert time.process_time() - began < MAX_SECONDS

@@ -1,0 +1,82 @@
+"""Problems are all reported, in reading order, and only where the root reaches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ninfer_vllm.constraint import JsonOptions
+from ninfer_vllm.errors import ConflictingConstraint, UnsupportedSchema
+from ninfer_vllm.languages.json_schema import lower_json_object, lower_json_schema, problems
+from tests.support.oracles.recogniser import Recogniser
+
+
+def pointers(schema: Any, options: JsonOptions | None = None) -> list[Any]:
+    return [problem.place.get("pointer") for problem in problems(json.dumps(schema), options or JsonOptions())]
+
+
+@pytest.mark.contract("JSD-8")
+def test_every_problem_is_reported_in_reading_order() -> None:
+    schema = {
+        "properties": {
+            "a": {"format": "date", "type": "strnig"},
+            "b": {"items": {"$ref": "#/$defs/c"}},
+            "d": {"maxLenght": 3},
+        },
+        "not": {},
+        "$defs": {"c": {"multipleOf": 2}, "unused": {"contains": 5}},
+    }
+    assert pointers(schema) == [
+        "/not",
+        "/properties/a/format",
+        "/properties/a/type",
+        "/$defs/c/multipleOf",
+        "/properties/d/maxLenght",
+    ]
+
+
+def test_problem_of_the_reduction_is_reported_alone() -> None:
+    assert pointers({"type": "string", "minLength": 2, "maxLength": 1}) == [""]
+    assert pointers({"type": "string"}) == []
+    assert problems("{", JsonOptions())[0].place == {"line": 1, "column": 2}
+
+
+def test_first_problem_is_the_one_raised() -> None:
+    schema = json.dumps({"format": "date", "not": {}})
+    with pytest.raises(UnsupportedSchema) as caught:
+        lower_json_schema(schema, JsonOptions())
+    assert caught.value == problems(schema, JsonOptions())[0]
+
+
+@pytest.mark.contract("JSD-7")
+def test_unknown_keywords_may_be_annotations() -> None:
+    options = JsonOptions(unknown_keywords="annotation")
+    schema = {"type": "array", "frobnicate": 1, "minItem": 3, "format": "phone"}
+    assert pointers(schema, options) == []
+    assert pointers(schema) == ["/frobnicate", "/minItem", "/format"]
+    assert Recogniser(lower_json_schema(json.dumps(schema), options)).accepts("[]")
+    assert pointers({"format": "date", "if": True}, options) == ["/format", "/if"]
+
+
+def test_definitions_that_nothing_refers_to_are_not_read() -> None:
+    assert pointers({"$defs": {"a": {"pattern": "x"}}, "definitions": {"b": 5}, "type": "null"}) == []
+    assert pointers({"$defs": 5}) == ["/$defs"]
+
+
+@pytest.mark.contract("JSX-10", "GEN-6")
+def test_property_order_any_is_refused_by_name() -> None:
+    for lower in (lower_json_object, lambda options: lower_json_schema("{}", options)):
+        with pytest.raises(ConflictingConstraint) as caught:
+            lower(JsonOptions(property_order="any"))
+        assert caught.value.field == "property_order"
+
+
+@pytest.mark.contract("JSO-1")
+def test_json_object_has_objects_only() -> None:
+    recogniser = Recogniser(lower_json_object(JsonOptions()))
+    for text in ("{}", '{"a":1,"a":[{"b":null}],"":""}'):
+        assert recogniser.accepts(text)
+    for text in ("[]", "1", '"{}"', "null", "", '{"a":}', "{a:1}", ' {"a":1}', '{"a":1}{}'):
+        assert not recogniser.accepts(text)

@@ -1,0 +1,88 @@
+"""Random schemas against an independent validator, both ways: no value wrong, no sample invalid."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from ninfer_vllm.constraint import JsonOptions
+from ninfer_vllm.errors import ConstraintError, Unsatisfiable
+from ninfer_vllm.grammar.checks import undefined_rules
+from ninfer_vllm.grammar.ir import Grammar, Rule, walk
+from ninfer_vllm.grammar.sample import sample
+from ninfer_vllm.languages.json_schema import lower_json_schema
+from tests.support.json_schemas import schemas, values
+from tests.support.oracles.json_texts import is_publishable, spellings
+from tests.support.oracles.recogniser import Recogniser
+
+slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+@pytest.mark.contract(
+    "JST-1", "JST-2", "JST-3", "JST-4", "JST-5", "JST-6", "JST-7", "JSC-1", "JSC-2", "JSC-3", "JSD-10"
+)
+@settings(max_examples=300, deadline=None, suppress_health_check=slow)
+@given(schemas(), st.lists(values, min_size=4, max_size=8), st.integers(0, 1000))
+def test_random_schema_agrees_with_the_validator(schema: dict[str, Any], candidates: list[Any], seed: int) -> None:
+    validator = Draft202012Validator(schema)
+    grammar = lowered(schema)
+    if grammar is None:
+        assert not any(is_valid(validator, value) for value in candidates)
+        return
+    recogniser = Recogniser(grammar)
+    for value in candidates:
+        accepted = any(recogniser.accepts(text) for text in spellings(value, schema, 60))
+        valid = is_valid(validator, value)
+        assert accepted == valid or (valid and not is_publishable(value)), value
+    rng = random.Random(seed)
+    for _ in range(3):
+        text = sample(grammar, rng, 40).decode()
+        assert recogniser.accepts(text), text
+        assert is_valid(validator, json.loads(text)), text
+
+
+@pytest.mark.contract("JSC-4")
+@settings(max_examples=200, deadline=None, suppress_health_check=slow)
+@given(schemas())
+def test_grammar_is_one_that_engines_run(schema: dict[str, Any]) -> None:
+    """No rule is undefined, none refers to the root, and none is a repetition of itself alone."""
+    grammar = lowered(schema)
+    assume(grammar is not None)
+    assert grammar is not None
+    assert undefined_rules(grammar) == []
+    for name, body in grammar.rules.items():
+        assert not any(node == Rule(grammar.root) for node in walk(body)), name
+        assert body != Rule(name)
+        assert not (type(body).__name__ == "Repeat" and Rule(name) in walk(body)), name
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=slow)
+@given(schemas())
+def test_lowering_is_a_function(schema: dict[str, Any]) -> None:
+    assert lowered(schema) == lowered(schema)
+
+
+def lowered(schema: dict[str, Any]) -> Grammar | None:
+    """The grammar; None where nothing satisfies the schema; other refusals are left aside."""
+    try:
+        return lower_json_schema(json.dumps(schema, ensure_ascii=False), JsonOptions())
+    except Unsatisfiable:
+        return None
+    except ConstraintError:
+        assume(False)
+        raise
+
+
+def is_valid(validator: Draft202012Validator, value: Any) -> bool:
+    """The validator's verdict; where a schema refers to itself without end, the validator has none."""
+    try:
+        return bool(validator.is_valid(value))
+    except RecursionError:
+        assume(False)
+        raise
