@@ -23,6 +23,12 @@ NESTING_DEPTH = 256
 REGULAR_STATES = 65_536
 """States of one automaton, or character positions of one expanded expression (RGX-8, JSC-5)."""
 
+NFA_STATES = 4 * REGULAR_STATES
+"""States of one nondeterministic automaton before it is made deterministic: a character is up to four bytes."""
+
+AUTOMATON_STEPS = 4_000_000
+"""Members of state sets met in one determinisation, or transitions in one minimisation: a few seconds of work."""
+
 INTERSECTIONS = 16_384
 """Intersections of schema nodes in one reduction (JSC-5)."""
 
@@ -53,3 +59,25 @@ COMPILED_GRAMMAR_BYTES = GRAMMAR_CACHE_BYTES
 
 WORKER_START_S = 60.0
 """Seconds a compile process may take to start and read the vocabulary, on a busy machine (it takes 0.3)."""
+
+# Native engine
+NATIVE_STEPS = 200_000
+"""Closing steps of one call of the native engine, a microsecond or two each: no grammar of a user stalls the engine."""
+
+NATIVE_GRAMMAR_BYTES = 32 << 20
+"""Memory of what was found out about one grammar, before it is dropped: everyday schemas stay below 2 Mi."""
+
+NATIVE_TOTAL_BYTES = GRAMMAR_CACHE_BYTES
+"""Memory of what was found out about all grammars, before that of those opened longest ago is dropped."""
+
+NATIVE_UNIT_BYTES = 16 << 20
+"""Memory of one automaton of free text that grammars share, before a new one takes its place."""
+
+NATIVE_UNITS_BYTES = 64 << 20
+"""Memory of all of them, before all are dropped."""
+
+MASK_S = 0.25
+"""CPU seconds of one mask in the xgrammar core's trial: a slower one would hold up every request of a batch (ERR-6)."""
+
+CHARACTER_S = 0.025
+"""CPU seconds of one accepted character in that trial: a token has several, and a step accepts several tokens."""

@@ -87,7 +87,7 @@ class LoweringCache:
         except ConstraintError as refusal:
             self._charge(key, REFUSAL_BYTES)
             result.set_exception(refusal)
-        except BaseException as fault:
+        except BaseException as fault:  # noqa: BLE001 - whoever waits for this key must hear of it
             with self._lock:
                 self._results.pop(key, None)
             result.set_exception(fault)

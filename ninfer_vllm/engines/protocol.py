@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ninfer_vllm.grammar.ir import Grammar
 from ninfer_vllm.masks.bits import MaskRow
+
+EngineName = Literal["native", "xgrammar"]
+"""The engines a server can be started with."""
 
 
 class Matcher(Protocol):
@@ -23,6 +26,12 @@ class Matcher(Protocol):
     def rollback(self, count: int) -> None:
         """Undo the last `count` accepted tokens."""
 
+    def forget(self) -> int:
+        """Drop what `rollback` needs: what was accepted so far is committed.
+
+        Returns how many of the dropped tokens stood before the content.
+        """
+
     def fill(self, row: MaskRow) -> bool:
         """Write the legal set of the next token over the whole row; returns whether any token is legal."""
 
@@ -39,6 +48,10 @@ class CompiledGrammar(Protocol):
     """A grammar bound to a vocabulary: immutable and shared."""
 
     @property
+    def engine(self) -> str:
+        """The name of the engine that runs it, for the `constraint` record."""
+
+    @property
     def nbytes(self) -> int:
         """Bytes of memory this object keeps alive, for the cache budget."""
 
@@ -51,7 +64,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """The name the `constraint` record gives: "xgrammar" or "native"."""
+        """The engine's name: "native" or "xgrammar"."""
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
         """Bind a checked grammar to the vocabulary.
@@ -59,3 +72,6 @@ class Engine(Protocol):
         Errors: LimitExceeded where a limit of this engine is passed; UnsupportedByEngine where the grammar holds a
         construct this engine does not run.
         """
+
+    def close(self) -> None:
+        """End what the engine keeps running."""

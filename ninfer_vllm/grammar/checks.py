@@ -83,7 +83,9 @@ def nullable_rules(grammar: Grammar) -> set[str]:
 
 def recursive_rules(grammar: Grammar) -> set[str]:
     """Rules that refer to themselves, directly or not."""
-    return _cyclic({name: {node.name for node in walk(body) if isinstance(node, Rule)} for name, body in grammar.rules.items()})
+    return _cyclic(
+        {name: {node.name for node in walk(body) if isinstance(node, Rule)} for name, body in grammar.rules.items()}
+    )
 
 
 def left_recursive_rules(grammar: Grammar) -> set[str]:
@@ -96,7 +98,7 @@ def prune(grammar: Grammar) -> Grammar:
     """The same language without what adds nothing to it.
 
     Unreachable rules and parts that derive no finite text are dropped; parts that derive only the empty text become it.
-    The latter leaves no rule that can only repeat itself, as `x ::= x{0,3}`: the xgrammar core overflows its stack there.
+    No rule is left that can only repeat itself, as `x ::= x{0,3}`: the xgrammar core overflows its stack there.
 
     Errors: Unsatisfiable where the language is empty.
     """

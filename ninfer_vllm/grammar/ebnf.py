@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ninfer_vllm.automata.charset import CharSet, Range
-from ninfer_vllm.automata.dfa import Dfa
+from ninfer_vllm.automata.charset import CharSet, Range, partition
+from ninfer_vllm.automata.dfa import Dfa, Edge
 from ninfer_vllm.errors import LimitExceeded, UnsupportedByEngine
 from ninfer_vllm.grammar.checks import postorder, recursive_rules
 from ninfer_vllm.grammar.ir import (
@@ -57,6 +57,15 @@ BLOCK = 32
 
 SPELLED_OUT = 16
 """Alternatives of a repeated item that are spelled out; more of them stay a rule."""
+
+WIDE = 256
+"""Characters of an edge that makes its state dear to compile: most of the vocabulary begins with one of them."""
+
+MAX_BLOCKS = 64
+"""Shared rules that one state may be read by: a mask is the union of theirs."""
+
+Blocks = dict[Edge, list[CharSet]]
+"""Edges whose characters are read by shared rules, one a block."""
 
 Terminal = Literal | Bytes | Chars | Token | ExcludeToken
 
@@ -177,15 +186,22 @@ class _Printer:
         return name
 
     def _automaton(self, automaton: Dfa) -> str:
-        """Right-linear rules, one a state."""
+        """Right-linear rules, one a state; what many states lead to the same way is read by shared rules."""
         if id(automaton) not in self._automata:
-            self._automata[id(automaton)] = f"d{len(self._automata)}"
-            name = self._automata[id(automaton)]
+            self._automata[id(automaton)] = name = f"d{len(self._automata)}"
+            blocks = _shared_blocks(automaton)
             for state, edges in enumerate(automaton.edges):
-                items = [f"{_class(chars)} {name}s{target}" for chars, target in edges]
+                items = [item for edge in edges for item in self._edge(edge, name, blocks)]
                 ends = [EMPTY] if state in automaton.accepting else []
                 self._lines.append(f"{name}s{state} ::= {_either((*items, *ends))}")
         return f"{self._automata[id(automaton)]}s0"
+
+    def _edge(self, edge: Edge, name: str, blocks: Blocks) -> list[str]:
+        chars, target = edge
+        parts = blocks.get(edge)
+        if parts is None:
+            return [f"{_class(chars)} {name}s{target}"]
+        return [self._share(f"{_class(part)} {name}s{target}") for part in parts]
 
     def _repeat(self, node: Repeat) -> str:
         highest = max(node.minimum, node.maximum or 0)
@@ -198,10 +214,7 @@ class _Printer:
         return self._counted(items, node)
 
     def _counted(self, items: list[str], node: Repeat) -> str:
-        if node.maximum is None:
-            rest = self._star(items)
-        else:
-            rest = self._at_most(items, node.maximum - node.minimum)
+        rest = self._star(items) if node.maximum is None else self._at_most(items, node.maximum - node.minimum)
         return self._exactly(items, node.minimum, rest)
 
     def _star(self, items: list[str]) -> str:
@@ -231,6 +244,22 @@ class _Printer:
         if not blocks:
             return chain
         return self._share(f"{self._exactly(items, BLOCK, EMPTY)}{_bounds(blocks, blocks)} {chain}")
+
+
+def _shared_blocks(automaton: Dfa) -> Blocks:
+    """For wide edges that lead to one state from several: their sets as unions of the same few blocks."""
+    sources: dict[int, dict[CharSet, None]] = {}
+    for edges in automaton.edges:
+        for chars, target in edges:
+            if len(chars) >= WIDE:
+                sources.setdefault(target, {})[chars] = None
+    blocks: Blocks = {}
+    for target, sets in sources.items():
+        parts = partition(sets)
+        if len(sets) > 1 and len(parts) <= MAX_BLOCKS:
+            for chars in sets:
+                blocks[chars, target] = [part for part in parts if part.ranges[0][0] in chars]
+    return blocks
 
 
 def _either(bodies: Iterable[str]) -> str:

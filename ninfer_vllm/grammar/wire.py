@@ -36,65 +36,63 @@ VERSION = 1
 """Changes with every change of the form; both processes run the same release."""
 
 
-class _Record(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class _Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     pass
 
 
-class _Literal(_Record, tag=0):
+class _Literal(_Record, tag=0, frozen=True):
     data: bytes
 
 
-class _Bytes(_Record, tag=1):
+class _Bytes(_Record, tag=1, frozen=True):
     bits: bytes
 
 
-class _Chars(_Record, tag=2):
+class _Chars(_Record, tag=2, frozen=True):
     chars: int
 
 
-class _Regular(_Record, tag=3):
+class _Regular(_Record, tag=3, frozen=True):
     automaton: int
 
 
-class _Token(_Record, tag=4):
+class _Token(_Record, tag=4, frozen=True):
     ids: tuple[int, ...]
 
 
-class _ExcludeToken(_Record, tag=5):
+class _ExcludeToken(_Record, tag=5, frozen=True):
     ids: tuple[int, ...]
 
 
-class _Rule(_Record, tag=6):
+class _Rule(_Record, tag=6, frozen=True):
     name: str
 
 
-class _Sequence(_Record, tag=7):
+class _Sequence(_Record, tag=7, frozen=True):
     items: tuple[int, ...]
 
 
-class _Alternation(_Record, tag=8):
+class _Alternation(_Record, tag=8, frozen=True):
     items: tuple[int, ...]
 
 
-class _Repeat(_Record, tag=9):
+class _Repeat(_Record, tag=9, frozen=True):
     item: int
     minimum: int
     maximum: int | None
 
 
 _T = TypeVar("_T")
-_Node = (
-    _Literal | _Bytes | _Chars | _Regular | _Token | _ExcludeToken | _Rule | _Sequence | _Alternation | _Repeat
-)
+_Node = _Literal | _Bytes | _Chars | _Regular | _Token | _ExcludeToken | _Rule | _Sequence | _Alternation | _Repeat
 
 
-class _Automaton(_Record):
+class _Automaton(_Record, frozen=True):
     edges: tuple[tuple[tuple[int, int], ...], ...]
     """For each state: (character set, target state)."""
     accepting: tuple[int, ...]
 
 
-class _Table(_Record):
+class _Table(_Record, frozen=True):
     version: int
     root: str
     rules: dict[str, int]
@@ -180,9 +178,7 @@ class _Encoder:
         number = self._automata.get(id(automaton))
         if number is None:
             number = self._automata[id(automaton)] = len(self._automaton_records)
-            edges = tuple(
-                tuple((self._charset(chars), target) for chars, target in state) for state in automaton.edges
-            )
+            edges = tuple(tuple((self._charset(chars), target) for chars, target in state) for state in automaton.edges)
             self._automaton_records.append(_Automaton(edges, tuple(sorted(automaton.accepting))))
         return number
 

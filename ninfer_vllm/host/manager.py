@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from vllm.v1.structured_output import StructuredOutputManager
 from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
 
 from ninfer_vllm.compiler.compiler import Compiled, Compiler
-from ninfer_vllm.engines.xgrammar import XgrammarEngine
+from ninfer_vllm.engines.selection import engine_for
 from ninfer_vllm.errors import CompileFailed, MatcherInconsistency, NInferError
 from ninfer_vllm.host.frontend import frontend_for
 from ninfer_vllm.host.grammar import SessionGrammar
@@ -53,6 +54,8 @@ class SessionManager(StructuredOutputManager):
         self._stride = 1 + vllm_config.num_speculative_tokens
         self._rows = vllm_config.scheduler_config.max_num_seqs * self._stride
         self._mask_buffer: npt.NDArray[np.int32] | None = None
+        self._building_once = threading.Lock()
+        """Held around the first use of what is built once an engine: several threads compile."""
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -63,7 +66,7 @@ class SessionManager(StructuredOutputManager):
     @cached_property
     def compiler(self) -> Compiler:
         """The compiler over this model's vocabulary."""
-        engine = XgrammarEngine(self.vocabulary)
+        engine = engine_for(self.options.engine, self.vocabulary, timeout_s=self.options.grammar_compile_timeout)
         return Compiler(engine, len(self.vocabulary), cache_bytes=self.options.grammar_cache_bytes)
 
     @cached_property
@@ -79,17 +82,24 @@ class SessionManager(StructuredOutputManager):
             return
         ready: Future[StructuredOutputGrammar] = Future()
         structured.grammar = ready
-        self.executor.submit(self._open, request, ready)
-
-    def _open(self, request: Request, ready: Future[StructuredOutputGrammar]) -> None:
         try:
             payload = Payload.from_wire((params_of(request).extra_args or {}).get(PAYLOAD_KEY))
-            session = OutputSession(
-                payload.kind, self.options.engine, payload.frame, timings=self.options.constraint_timings
-            )
-            session.prepared(payload.seconds)
-            self.sessions[request.request_id] = session
-            compiled = self.compiler.submit(payload.key, payload.grammar, payload.frame)
+        except NInferError as fault:
+            ready.set_exception(fault)
+            return
+        session = OutputSession(
+            payload.kind, self.options.engine, payload.frame, timings=self.options.constraint_timings
+        )
+        session.prepared(payload.seconds)
+        # Before any thread works on it, so that a request cancelled right away finds its session to end.
+        self.sessions[request.request_id] = session
+        self.executor.submit(self._compile, payload, session, ready)
+
+    def _compile(self, payload: Payload, session: OutputSession, ready: Future[StructuredOutputGrammar]) -> None:
+        try:
+            with self._building_once:
+                compiler = self.compiler
+            compiled = compiler.submit(payload.key, payload.grammar, payload.frame)
         except BaseException as fault:
             ready.set_exception(fault)
             return
@@ -98,7 +108,8 @@ class SessionManager(StructuredOutputManager):
     def _attach(self, session: OutputSession, done: Future[Compiled], ready: Future[StructuredOutputGrammar]) -> None:
         try:
             compiled = done.result()
-            rules = None if session.frame == "content" else self.thinking_rules
+            with self._building_once:
+                rules = None if session.frame == "content" else self.thinking_rules
             session.attach(compiled.grammar, compiled.cache, rules)
         except BaseException as fault:
             ready.set_exception(fault)

@@ -47,7 +47,7 @@ def generate(
     Errors: ConstraintError; ValueError where the host refuses a parameter.
     """
     stated = {**engine.model_config.get_diff_sampling_param(), **sampling}
-    params = SamplingParams.from_optional(**stated)
+    params: Any = SamplingParams.from_optional(**stated)
     params.structured_outputs = constraint
     if prompt.messages:
         conversation: Any = [dict(message) for message in prompt.messages]
@@ -55,3 +55,8 @@ def generate(
     else:
         (result,) = engine.generate(prompt.text, params, use_tqdm=False)
     return list(result.outputs)
+
+
+def stop_engine(engine: LLM) -> None:
+    """End the engine's processes now, in order, instead of when the interpreter ends."""
+    engine.llm_engine.engine_core.shutdown()

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from ninfer_vllm import limits
 from ninfer_vllm.constraint import UnknownKeywords
+from ninfer_vllm.engines.protocol import EngineName
 from ninfer_vllm.errors import InvalidOption
 
 CONFIG_KEY = "ninfer"
-EngineName = Literal["xgrammar"]
 
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
     """Start options of one engine; all have defaults."""
 
-    engine: EngineName = "xgrammar"
+    engine: EngineName = "native"
     grammar_cache_bytes: int = limits.GRAMMAR_CACHE_BYTES
     grammar_compile_timeout: float = limits.COMPILE_TIMEOUT_S
     unknown_schema_keywords: UnknownKeywords = "refuse"

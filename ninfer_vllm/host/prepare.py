@@ -86,13 +86,16 @@ class Preparer:
         self._model_config = model_config
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
+        self._vocabulary: Vocabulary | None = None
         self._lowerings = LoweringCache(lambda: self.vocabulary)
 
-    @cached_property
+    @property
     def vocabulary(self) -> Vocabulary:
         """The token domain; adapted on the first constrained request that needs it (TOK-6)."""
         with self._lock:
-            return vocabulary_of(self._tokenizer, self._model_config.get_vocab_size(), self.eos_ids)
+            if self._vocabulary is None:
+                self._vocabulary = vocabulary_of(self._tokenizer, self._model_config.get_vocab_size(), self.eos_ids)
+            return self._vocabulary
 
     @cached_property
     def eos_ids(self) -> tuple[int, ...]:

@@ -57,6 +57,8 @@ def refuse_conflicts(params: SamplingParams, eos_ids: Iterable[int]) -> None:
         raise ConflictingConstraint("ignore_eos", "a constrained output ends by its end token")
     if params.include_stop_str_in_output:
         raise ConflictingConstraint("include_stop_str_in_output", "a constrained output publishes no stop text")
+    if params.thinking_token_budget is not None:
+        raise ConflictingConstraint("thinking_token_budget", "cannot be combined with a constraint yet")
     if not params.skip_special_tokens:
         raise ConflictingConstraint("skip_special_tokens", "a constrained output publishes no special tokens")
 

@@ -41,7 +41,8 @@ def after_update(scheduler: Scheduler, outputs: dict[int, EngineCoreOutputs]) ->
     """Discard what was not committed and attach records to ended requests."""
     manager = scheduler.structured_output_manager
     assert isinstance(manager, SessionManager)
-    for session in manager.sessions.values():
+    # A copy: requests are added by another thread meanwhile.
+    for session in list(manager.sessions.values()):
         if session.state is State.PREVIEWING:
             session.discard()
     if manager.released:

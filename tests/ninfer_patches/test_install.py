@@ -9,13 +9,13 @@ from types import ModuleType
 
 import pytest
 import vllm
-
 from ninfer_patches import sources, versions
 from ninfer_patches.install import _rebind, verify
 from ninfer_patches.ledger import ledger
 from ninfer_patches.patch import split
 from ninfer_patches.post_import import PostImportHooks
 from ninfer_patches.registry import ALL
+
 from ninfer_vllm.errors import PatchDrift, UnsupportedHost
 
 HOST = Path(next(iter(vllm.__path__)))

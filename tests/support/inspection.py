@@ -14,7 +14,6 @@ class EngineState:
     """What of an engine should be as before once every request has ended."""
 
     sessions: int
-    released: int
     step_rows: int
     mask_calls: int
     free_blocks: int
@@ -36,7 +35,6 @@ def state_of(llm: Any) -> EngineState:
     manager = manager_of(llm)
     return EngineState(
         len(manager.sessions),
-        len(manager.released),
         len(manager.step_rows),
         manager.mask_calls,
         scheduler_of(llm).kv_cache_manager.block_pool.get_num_free_blocks(),

@@ -32,7 +32,9 @@ def test_padding_control_and_eos_are_told_apart(qwen) -> None:
     _, vocabulary = qwen
     assert len(vocabulary) == 151936
     assert vocabulary.class_of(151643) is vocabulary.class_of(151645) is TokenClass.EOS
-    control = {vocabulary.names[name] for name in ("<think>", "</think>", "<tool_call>", "<|im_start|>", "<|image_pad|>")}
+    control = {
+        vocabulary.names[name] for name in ("<think>", "</think>", "<tool_call>", "<|im_start|>", "<|image_pad|>")
+    }
     assert all(vocabulary.class_of(token) is TokenClass.CONTROL for token in control)
     assert all(vocabulary.class_of(token) is TokenClass.UNUSABLE for token in (151669, 151935, 151936, -1))
     assert vocabulary.class_of(0) is TokenClass.ORDINARY
@@ -48,7 +50,9 @@ def test_visible_text_of_a_control_token_is_spelled_by_ordinary_tokens_too(qwen)
 
 @pytest.mark.contract("TOK-1")
 def test_byte_fallback_pieces_are_their_bytes() -> None:
-    model = models.BPE(vocab={"<0xE6>": 0, "\u2581a": 1, "b\u2581c": 2, "<0x0A>": 3, "x": 4}, merges=[], byte_fallback=True)
+    model = models.BPE(
+        vocab={"<0xE6>": 0, "\u2581a": 1, "b\u2581c": 2, "<0x0A>": 3, "x": 4}, merges=[], byte_fallback=True
+    )
     tokenizer = Tokenizer(model)
     tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
     tokenizer.add_tokens([AddedToken("  ", special=False), AddedToken("<s>", special=True)])

@@ -1,0 +1,50 @@
+"""From the text of a file to the constraint it states."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+from typing import Literal, get_args
+
+from ninfer_vllm.cli.inputs import STANDARD_INPUT, UnusableInput
+from ninfer_vllm.constraint import OutputConstraint, UnknownKeywords
+from ninfer_vllm.errors import InvalidChoice
+
+SourceKind = Literal["json_schema", "grammar", "regex", "choice"]
+SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
+SUFFIXES: dict[str, SourceKind] = {".gbnf": "grammar", ".regex": "regex", ".json": "json_schema"}
+
+
+def kind_of(name: str, text: str) -> SourceKind:
+    """The kind that a file's name tells; a JSON file that holds a list is a choice.
+
+    Errors: UnusableInput where the name tells nothing.
+    """
+    kind = None if name == STANDARD_INPUT else SUFFIXES.get(PurePath(name).suffix.lower())
+    if kind is None:
+        raise UnusableInput(f"{name}: say what it holds with --kind {{{','.join(SOURCE_KINDS)}}}")
+    return "choice" if kind == "json_schema" and text.lstrip().startswith("[") else kind
+
+
+def constraint_from(kind: SourceKind, text: str, unknown_keywords: UnknownKeywords) -> OutputConstraint:
+    """The constraint of a text; the line end that closes a regex file is no part of the expression.
+
+    Errors: ConstraintError.
+    """
+    if kind == "grammar":
+        return OutputConstraint.grammar(text)
+    if kind == "regex":
+        return OutputConstraint.regex(text.removesuffix("\n").removesuffix("\r"))
+    if kind == "choice":
+        return OutputConstraint.choice(_literals(text))
+    return OutputConstraint.json_schema(text, unknown_keywords=unknown_keywords)
+
+
+def _literals(text: str) -> list[str]:
+    try:
+        literals = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidChoice(f"expected a JSON list of strings: {error}") from None
+    if not isinstance(literals, list):
+        raise InvalidChoice("expected a JSON list of strings")
+    return literals
