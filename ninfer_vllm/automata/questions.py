@@ -84,7 +84,9 @@ def shortest_text(automaton: Dfa) -> str | None:
 
 
 def _in_order(automaton: Dfa) -> list[int] | None:
-    """The states, each before those it leads to; None where there is a cycle."""
+    """The states of a trimmed automaton, each before those it leads to; None where there is a cycle."""
+    if not automaton.accepting:
+        return []
     entering = [0] * len(automaton.edges)
     for outgoing in automaton.edges:
         for _, target in outgoing:

@@ -23,7 +23,7 @@ from ninfer_vllm.languages.json_schema.strings import spelled
 from ninfer_vllm.limits import REGULAR_STATES
 from tests.support.expressions import anchored, expression, text
 
-LETTERS = tuple((char, char) for char in "aabbc") + (("[ab]", "[ab]"), ("", ""))
+LETTERS = (*((char, char) for char in "aabbc"), ("[ab]", "[ab]"), ("", ""))
 """Atoms whose languages are finite over three letters, so that a foreign automaton can count and compare them."""
 
 seeds = st.integers(0, 2**32)
@@ -108,7 +108,7 @@ def _foreign(expression_text: str) -> FSM:
 
 
 @pytest.mark.contract("GDE-11")
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seeds, seeds, seeds)
 def test_operations_obey_the_laws_of_sets(first: int, second: int, third: int) -> None:
     a, b, c = map(_random_automaton, (first, second, third))
@@ -146,7 +146,7 @@ def test_pattern_searches_with_anchors_of_branches(source: str, found: list[str]
 
 @pytest.mark.contract("JST-5", "GDE-11")
 def test_several_patterns_are_intersected_in_the_decoded_value() -> None:
-    both = reduce(intersection, map(pattern_dfa, ("^[a\\n\"]+$", "\\n", "\"$")))
+    both = reduce(intersection, map(pattern_dfa, ('^[a\\n"]+$', "\\n", '"$')))
     assert both.accepts('\n"')
     assert spelled(both).accepts('\\n\\"')
     assert not spelled(both).accepts('\n"')
@@ -170,7 +170,7 @@ def test_both_entrances_refuse_the_same_and_give_different_languages() -> None:
     ("source", "limit"),
     [
         ("(?:a|b)*a(?:a|b){40}", "regular_states"),
-        ("(?:a?b?){30000}", "automaton_steps"),
+        ("(?:a?b?){4000}", "automaton_steps"),
         ("[ab]{70000}", "regular_states"),
         ("(?:(?:a{0,90}b{0,90}){0,90})", "automaton_steps"),
     ],

@@ -22,21 +22,21 @@ from ninfer_vllm.automata.questions import (
 from tests.support.grammars import ALPHABET, automata
 
 SHORT = sorted(
-    ("".join(chars) for size in range(5) for chars in product(ALPHABET, repeat=size)),
+    ("".join(chars) for size in range(4) for chars in product(ALPHABET, repeat=size)),
     key=lambda one: (len(one), one),
 )
 pytestmark = pytest.mark.contract("GDE-11")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(automata())
 def test_texts_come_in_order_and_none_is_left_out(automaton: Dfa) -> None:
     expected = [one for one in SHORT if automaton.accepts(one)]
-    found = [one for one in islice(texts(automaton), len(expected)) if len(one) < 5]
+    found = [one for one in islice(texts(automaton), len(expected)) if len(one) < 4]
     assert found == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(automata())
 def test_finite_languages_are_counted(automaton: Dfa) -> None:
     count = num_texts(automaton)
@@ -48,7 +48,7 @@ def test_finite_languages_are_counted(automaton: Dfa) -> None:
         assert count == len(expected) == len(list(texts(automaton)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(automata())
 def test_distances_lead_to_the_first_of_the_shortest_texts(automaton: Dfa) -> None:
     first = next(texts(automaton), None)
@@ -62,11 +62,10 @@ def test_distances_lead_to_the_first_of_the_shortest_texts(automaton: Dfa) -> No
         assert left[state] == (0 if state in automaton.accepting else nearest)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(automata(), automata())
 def test_inclusion_and_equality_are_those_of_sets(left: Dfa, right: Dfa) -> None:
     in_left, in_right = ({one for one in SHORT if automaton.accepts(one)} for automaton in (left, right))
-    # Automata of four states each that differ at all do so within seven characters; five letters here are a spot check.
     if includes(left, right):
         assert in_right <= in_left
     if in_left != in_right:
