@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ninfer_vllm import OutputConstraint, embedded
 
@@ -17,20 +17,26 @@ LETTERS = [
 ]
 
 
-class Item(BaseModel):
+class Closed(BaseModel):
+    """Nothing but the declared fields: a schema allows others unless it forbids them, and a model will write them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Item(Closed):
     """One line of an invoice."""
 
     description: Annotated[str, Field(max_length=40)]
     quantity: Annotated[int, Field(ge=1, le=1000)]
 
 
-class Invoice(BaseModel):
+class Invoice(Closed):
     """What bookkeeping needs of a letter."""
 
     sender: Annotated[str, Field(max_length=40)]
     currency: Literal["EUR", "GBP", "USD"]
     items: Annotated[list[Item], Field(min_length=1, max_length=3)]
-    due_days: int | None
+    due_days: Annotated[int, Field(ge=0, le=365)] | None
 
 
 def main() -> None:
@@ -42,7 +48,7 @@ def main() -> None:
     model = sys.argv[1] if len(sys.argv) > 1 else str(embedded.build("smollm2"))
     llm = LLM(model, additional_config={"ninfer": {}}, max_model_len=1024, enforce_eager=True)
     constraint = OutputConstraint.json_schema(Invoice)
-    params = SamplingParams(structured_outputs=constraint, temperature=0, max_tokens=300)
+    params = SamplingParams(structured_outputs=constraint, temperature=0, max_tokens=400)
     chats = [[{"role": "user", "content": f"Extract the invoice as JSON.\n\n{letter}"}] for letter in LETTERS]
     for letter, result in zip(LETTERS, llm.chat(chats, params, use_tqdm=False), strict=True):
         invoice: Invoice = constraint.parse(result.outputs[0].text)

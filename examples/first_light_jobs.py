@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import jsonschema
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ninfer_vllm import OutputConstraint
 
@@ -48,7 +48,9 @@ RECIPE_AS_RE = re.compile(
 
 
 class Person(BaseModel):
-    """What every sentence says about somebody."""
+    """What every sentence says about somebody, and nothing else."""
+
+    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, Field(max_length=40)]
     age: Annotated[int, Field(ge=0, le=120)]

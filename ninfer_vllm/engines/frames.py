@@ -31,12 +31,19 @@ class Ready(msgspec.Struct, tag=True, frozen=True):
     """The vocabulary has been read."""
 
 
+class Harmless(msgspec.Struct, tag=True, frozen=True):
+    """A grammar that the engine may compile itself, as the text the core reads."""
+
+    text: str
+    retires: bool
+    """Whether the process has grown so much that it should be replaced."""
+
+
 class Built(msgspec.Struct, tag=True, frozen=True):
     """A compiled grammar in the core's own serialised form."""
 
     compiled: str
     retires: bool
-    """Whether the process has grown so much that it should be replaced."""
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
@@ -58,7 +65,7 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
         return known(*self.facts)
 
 
-Message = Setup | Build | Ready | Built | Failed
+Message = Setup | Build | Ready | Harmless | Built | Failed
 
 _DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 

@@ -9,9 +9,11 @@ import numpy as np
 import torch
 import xgrammar
 
+from ninfer_vllm.engines.frames import Built
 from ninfer_vllm.engines.isolation import WorkerPool
 from ninfer_vllm.engines.tokens import core_spellings, end_ids
 from ninfer_vllm.errors import CompileFailed, MatcherInconsistency
+from ninfer_vllm.grammar.ebnf import ROOT
 from ninfer_vllm.grammar.ir import Grammar
 from ninfer_vllm.grammar.wire import encode
 from ninfer_vllm.limits import COMPILE_TIMEOUT_S
@@ -22,7 +24,8 @@ from ninfer_vllm.vocabulary import TokenClass, Vocabulary
 class XgrammarEngine:
     """Compiles grammars for one vocabulary with the xgrammar core. Thread-safe; each call is single-threaded.
 
-    Compilation runs in a process of its own: the core can hang, exhaust memory or crash on a grammar of a user.
+    A process of its own tries every grammar first, and compiles the large ones: on a grammar of a user the core can
+    hang, exhaust memory or crash.
     """
 
     def __init__(self, vocabulary: Vocabulary, *, timeout_s: float = COMPILE_TIMEOUT_S) -> None:
@@ -42,9 +45,14 @@ class XgrammarEngine:
         Errors: Unsatisfiable where the grammar derives no finite text; LimitExceeded where it passes a limit of this
         engine; UnsupportedByEngine where it holds bytes that are no UTF-8; CompileFailed where the core refuses it.
         """
-        serialised = self._pool.build(encode(grammar))
+        answer = self._pool.build(encode(grammar))
+        tokens = self._tokenizer_info()
         try:
-            compiled = xgrammar.CompiledGrammar.deserialize_json(serialised, self._tokenizer_info())
+            if isinstance(answer, Built):
+                compiled = xgrammar.CompiledGrammar.deserialize_json(answer.compiled, tokens)
+            else:
+                compiler = xgrammar.GrammarCompiler(tokens, max_threads=1, cache_enabled=False)
+                compiled = compiler.compile_grammar(answer.text, root_rule_name=ROOT)
         except RuntimeError as error:
             raise CompileFailed(str(error)) from error
         return XgrammarGrammar(compiled, self._vocabulary)

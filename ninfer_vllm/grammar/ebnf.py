@@ -17,10 +17,12 @@ ones as counted blocks of such chains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import and_
 from typing import Final
 
-from ninfer_vllm.automata.charset import CharSet, Range, partition
+from ninfer_vllm.automata.charset import CharSet, Range
 from ninfer_vllm.automata.dfa import Dfa, Edge
 from ninfer_vllm.errors import LimitExceeded, UnsupportedByEngine
 from ninfer_vllm.grammar.checks import postorder, recursive_rules
@@ -60,12 +62,6 @@ SPELLED_OUT = 16
 
 WIDE = 256
 """Characters of an edge that makes its state dear to compile: most of the vocabulary begins with one of them."""
-
-MAX_BLOCKS = 64
-"""Shared rules that one state may be read by: a mask is the union of theirs."""
-
-Blocks = dict[Edge, list[CharSet]]
-"""Edges whose characters are read by shared rules, one a block."""
 
 Terminal = Literal | Bytes | Chars | Token | ExcludeToken
 
@@ -186,22 +182,23 @@ class _Printer:
         return name
 
     def _automaton(self, automaton: Dfa) -> str:
-        """Right-linear rules, one a state; what many states lead to the same way is read by shared rules."""
+        """Right-linear rules, one a state; what all wide edges to a state have in common is read by a shared rule."""
         if id(automaton) not in self._automata:
             self._automata[id(automaton)] = name = f"d{len(self._automata)}"
-            blocks = _shared_blocks(automaton)
+            common = _common(automaton)
             for state, edges in enumerate(automaton.edges):
-                items = [item for edge in edges for item in self._edge(edge, name, blocks)]
+                items = [item for edge in edges for item in self._edge(edge, name, common)]
                 ends = [EMPTY] if state in automaton.accepting else []
                 self._lines.append(f"{name}s{state} ::= {_either((*items, *ends))}")
         return f"{self._automata[id(automaton)]}s0"
 
-    def _edge(self, edge: Edge, name: str, blocks: Blocks) -> list[str]:
+    def _edge(self, edge: Edge, name: str, common: Mapping[int, CharSet]) -> list[str]:
         chars, target = edge
-        parts = blocks.get(edge)
-        if parts is None:
+        shared = common.get(target)
+        if shared is None or len(chars) < WIDE:
             return [f"{_class(chars)} {name}s{target}"]
-        return [self._share(f"{_class(part)} {name}s{target}") for part in parts]
+        own = chars - shared
+        return [self._share(f"{_class(shared)} {name}s{target}"), *([f"{_class(own)} {name}s{target}"] if own else [])]
 
     def _repeat(self, node: Repeat) -> str:
         highest = max(node.minimum, node.maximum or 0)
@@ -246,20 +243,15 @@ class _Printer:
         return self._share(f"{self._exactly(items, BLOCK, EMPTY)}{_bounds(blocks, blocks)} {chain}")
 
 
-def _shared_blocks(automaton: Dfa) -> Blocks:
-    """For wide edges that lead to one state from several: their sets as unions of the same few blocks."""
-    sources: dict[int, dict[CharSet, None]] = {}
+def _common(automaton: Dfa) -> dict[int, CharSet]:
+    """For states with several different wide edges into them: the characters that are on all of these."""
+    sources: dict[int, set[CharSet]] = {}
     for edges in automaton.edges:
         for chars, target in edges:
             if len(chars) >= WIDE:
-                sources.setdefault(target, {})[chars] = None
-    blocks: Blocks = {}
-    for target, sets in sources.items():
-        parts = partition(sets)
-        if len(sets) > 1 and len(parts) <= MAX_BLOCKS:
-            for chars in sets:
-                blocks[chars, target] = [part for part in parts if part.ranges[0][0] in chars]
-    return blocks
+                sources.setdefault(target, set()).add(chars)
+    found = {target: reduce(and_, sets) for target, sets in sources.items() if len(sets) > 1}
+    return {target: chars for target, chars in found.items() if len(chars) >= WIDE}
 
 
 def _either(bodies: Iterable[str]) -> str:

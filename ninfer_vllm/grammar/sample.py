@@ -20,7 +20,7 @@ from ninfer_vllm.grammar.ir import (
     Rule,
     Sequence,
 )
-from ninfer_vllm.grammar.shortest import Shortest, Spell, finish, shortest, spelled
+from ninfer_vllm.grammar.shortest import Shortest, Spell, finish, least, shortest, spelled
 
 CONTINUE = 0.7
 """Chance of one more copy of a repetition, or of one more character of a regular terminal that may end."""
@@ -95,7 +95,7 @@ class _Derivation:
         elif isinstance(node, Bytes):
             self.text.append(self.rng.choice(list(node.values)))
         elif isinstance(node, Chars):
-            self.text += _character(node.chars, self.rng)
+            self.text += least(node.chars) if self._steers else _character(node.chars, self.rng)
         elif isinstance(node, Regular):
             self._regular(node.automaton)
         else:

@@ -113,6 +113,7 @@ class PhasedMatcher:
         """Drop the undo log, since committed tokens are never rolled back; returns how many were no body tokens."""
         outside = sum(phase is not Phase.BODY for phase, _ in self._undo)
         self._undo.clear()
+        self._body.forget()
         return outside
 
     def fill(self, row: MaskRow) -> bool:

@@ -68,6 +68,7 @@ class OutputSession:
             if rules is None:
                 raise MatcherInconsistency(f"frame {self._frame} without thinking rules")
             self._matcher = self._phases = PhasedMatcher(body, rules, self._frame)
+        self.record.engine = compiled.engine
         self.record.cache = cache
         self.record.complete = self._matcher.complete
         self._state = target
@@ -144,10 +145,9 @@ class OutputSession:
     def _observe(self, committed: int) -> None:
         matcher = self._open_matcher()
         record = self.record
-        if self._phases is not None:
-            record.reasoning_tokens += self._phases.forget()
-            if self._phases.phase is not Phase.BODY:
-                return
+        record.reasoning_tokens += matcher.forget()
+        if self._phases is not None and self._phases.phase is not Phase.BODY:
+            return
         if committed:
             record.branch = "content"
         record.complete = matcher.complete

@@ -44,8 +44,8 @@ def test_grammar_from_a_file_masks_by_whole_token_bytes(engine: Engine, tmp_path
     spelled: dict[int, bytes] = engine.call(spelling_table)
     ends = engine.call(end_ids)
     written = b""
-    assert len(masks) == len(sample.token_ids)
-    for token, legal in zip(sample.token_ids, masks, strict=True):
+    assert len(masks[0]) == len(sample.token_ids)
+    for token, legal in zip(sample.token_ids, masks[0], strict=True):
         rest = {member[len(written) :] for member in MEMBERS if member.startswith(written)}
         expected = {key for key, data in spelled.items() if data and any(text.startswith(data) for text in rest)}
         assert legal == (expected | ends if b"" in rest else expected)
@@ -70,7 +70,7 @@ def test_constraints_on_one_cached_prompt_get_their_own_first_masks(engine: Engi
         {key for key, data in spelled.items() if data and any(text.startswith(data) for text in texts)}
         for texts in ((b'{"ok":true}', b'{"ok":false}'), (b'"red"', b'"green"', b"7"))
     ]
-    assert masks[:2] == firsts or masks[:2] == firsts[::-1]
+    assert [rows[0] for rows in masks] == firsts
     assert not firsts[0] & firsts[1]
 
 
@@ -82,22 +82,25 @@ def test_equal_requests_behind_a_cached_prompt_do_not_share_their_state(engine: 
     assert len(set(texts)) > 1
 
 
-def generate_with_masks(llm: Any, asks: list[Ask]) -> tuple[list[Answer], list[set[int]]]:
-    """Runs beside the engine: the answers, and the legal ids of every mask row in the order it was shipped."""
+def generate_with_masks(llm: Any, asks: list[Ask]) -> tuple[list[Answer], list[list[set[int]]]]:
+    """Runs beside the engine: the answers, and for each request the legal ids of every mask that was shipped."""
     from ninfer_vllm.masks.bits import as_bools
 
     manager = manager_of(llm)
     masks, size = manager.grammar_bitmask, llm.llm_engine.vllm_config.model_config.get_vocab_size()
-    rows: list[set[int]] = []
+    rows: dict[int, list[set[int]]] = {}
 
-    def noted(*arguments: Any) -> Any:
-        buffer = masks(*arguments)
-        rows.extend(set(as_bools(row, size).nonzero()[0].tolist()) for row in buffer)
+    def noted(requests: Any, request_ids: list[str], drafts: Any) -> Any:
+        buffer = masks(requests, request_ids, drafts)
+        for request_id, row in zip(request_ids, buffer, strict=True):
+            # The host numbers the requests of its life and adds something random.
+            number = int(request_id.split("-")[0])
+            rows.setdefault(number, []).append(set(as_bools(row, size).nonzero()[0].tolist()))
         return buffer
 
     manager.grammar_bitmask = noted
     try:
-        return generate(llm, asks), rows
+        return generate(llm, asks), [rows[number] for number in sorted(rows)]
     finally:
         del manager.grammar_bitmask
 

@@ -168,8 +168,9 @@ def _sample_of(output: Any) -> Sample:
         tuple(output.token_ids),
         output.finish_reason,
         output.stop_reason,
-        output.constraint,
-        output.constraint_error,
+        # An engine that never loaded the plugin has no such members.
+        getattr(output, "constraint", None),
+        getattr(output, "constraint_error", None),
         None if scores is None else tuple({token: one.logprob for token, one in step.items()} for step in scores),
     )
 

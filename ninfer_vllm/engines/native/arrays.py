@@ -1,0 +1,26 @@
+"""The arrays that compiled code reads, and the marks in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint32]
+
+TrieArrays = tuple[npt.NDArray[np.uint8], Ints, Ints, Ints, Ints]
+"""The arrays `byte`, `depth`, `end`, `first` and `tokens` of a `Trie`."""
+
+Octets = npt.NDArray[np.uint8]
+
+TableArrays = tuple[Ints, Ints, npt.NDArray[np.uint16], Ints, Octets, Ints, Ints, Octets]
+"""The arrays `row_of`, `map_of`, `maps`, `pool`, `flags`, `text_of`, `length_of` and `texts` of `Tables`."""
+
+UNKNOWN = -2
+"""A transition or a row that was never computed."""
+
+DEAD = -1
+"""No state."""
+
+ACCEPTS = 1
+"""Flag of a state: the automaton may end here."""

@@ -1,0 +1,311 @@
+"""Parse situations as numbers: states, their transitions over bytes and tokens, all computed when first needed.
+
+Theory of operation. A state is a map from terminal positions to stacks, closed over everything that happens without
+reading, and interned: equal situations are one number. A transition reads a byte at every terminal that takes it and
+closes again. Closing has two halves. What the byte led to may end bodies, which returns to frames. Then bodies are
+called, those with the greatest height first, each once with all its frames together: since no rule is left-recursive,
+every caller has been seen by then, so the same stacks come out in whatever order a text led here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heappush
+
+from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, UNKNOWN
+from ninfer_vllm.engines.native.kinds import ACCEPT, END, Kind, Segment
+from ninfer_vllm.engines.native.positions import Positions
+from ninfer_vllm.engines.native.stacks import PLAIN, Frame, Stacks, after_copy
+from ninfer_vllm.engines.native.tables import Tables
+from ninfer_vllm.errors import LimitExceeded
+from ninfer_vllm.limits import NATIVE_STEPS
+
+Configs = tuple[tuple[int, int], ...]
+"""Terminal positions in order, each with its stack."""
+
+Kernel = tuple[tuple[int, int], ...]
+"""Positions just reached, each with its stack."""
+
+Readers = list[tuple[tuple[int, int], ...]]
+STATE_BYTES = 700
+"""Measured memory of a state with what was interned for it, beside the tables."""
+
+POSITION_BYTES = 600
+
+
+class Automaton:
+    """The states of one grammar. Not thread-safe: the owner holds its lock."""
+
+    def __init__(self, positions: Positions, root: int, far: int) -> None:
+        self.positions = positions
+        self.stacks = Stacks(far)
+        self.tables = Tables()
+        self.configs: list[Configs] = []
+        self.readers: dict[int, Readers] = {}
+        """For each state with a row and each of its classes: the configurations that read it, with their own class."""
+        self._layouts: dict[tuple[int, ...], tuple[int, Readers, tuple[tuple[Segment, ...], ...]]] = {}
+        self._states: dict[Configs, int] = {}
+        self._kernels: dict[Kernel, int] = {}
+        self._near: dict[int, int] = {}
+        self._num_live: dict[int, int] = {}
+        self.steps = 0
+        """Closing steps since `begin`, less the positions there were: with those made since, the work of one call."""
+        self.bottom = self.stacks.intern([(ACCEPT, PLAIN, 0, 0, -1)])
+        self.begin()
+        self.root = self.enter(((root, self.bottom),))
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the states take."""
+        return self.tables.nbytes + STATE_BYTES * len(self.configs) + POSITION_BYTES * len(self.positions)
+
+    def begin(self) -> None:
+        """Start counting the work of one call."""
+        self.steps = -len(self.positions)
+
+    def accepts(self, state: int) -> bool:
+        """Whether the text may end in a state."""
+        return bool(self.tables.flags[state] & ACCEPTS)
+
+    def step(self, state: int, byte: int) -> int:
+        """The state behind a byte, or DEAD."""
+        tables = self.tables
+        if tables.reads_text(state):
+            return self._read_text(state, bytes((byte,)))[0]
+        if tables.row_of[state] == UNKNOWN:
+            self.expand(state)
+        byte_class = tables.class_of(state, byte)
+        target = tables.get(state, byte_class)
+        return self.resolve(state, byte_class) if target == UNKNOWN else target
+
+    def run(self, state: int, data: bytes) -> tuple[int, int]:
+        """The state behind some bytes, or DEAD, and how many were read."""
+        at = 0
+        while at < len(data):
+            if self.tables.reads_text(state):
+                target, read = self._read_text(state, data[at:])
+            else:
+                target, read = self.step(state, data[at]), 1
+            if target == DEAD:
+                return DEAD, at + read * self.tables.reads_text(state)
+            state = target
+            at += read
+        return state, at
+
+    def supply(self, state: int, byte: int) -> None:
+        """Compute a transition that a walk has missed: for a fixed text, that behind the whole of it."""
+        if self.tables.reads_text(state):
+            self._behind_text(state)
+        else:
+            self.step(state, byte)
+
+    def segments(self, state: int) -> tuple[Segment, ...]:
+        """The bytes a state reads, in classes."""
+        if self.tables.reads_text(state):
+            return self.positions.segments(self.configs[state][0][0])
+        if self.tables.row_of[state] == UNKNOWN:
+            self.expand(state)
+        return self.tables.segments(state)
+
+    def target(self, state: int, byte_class: int) -> int:
+        """The state behind a byte of a class."""
+        if self.tables.reads_text(state):
+            return self.step(state, self.segments(state)[0][0])
+        target = self.tables.get(state, byte_class)
+        return self.resolve(state, byte_class) if target == UNKNOWN else target
+
+    def _read_text(self, state: int, data: bytes) -> tuple[int, int]:
+        """The state behind as much as `data` holds of a fixed text, or DEAD; and how many bytes agree."""
+        position, stack = self.configs[state][0]
+        text, offset, after = self.positions.parts[position]
+        wanted = text[offset : offset + len(data)]
+        if not data.startswith(wanted):
+            return DEAD, next(at for at, byte in enumerate(wanted) if data[at] != byte)
+        if offset + len(wanted) == len(text):
+            return self._behind_text(state), len(wanted)
+        return self.enter(((self.positions.literal(text, offset + len(wanted), after), stack),)), len(wanted)
+
+    def _behind_text(self, state: int) -> int:
+        target = self.tables.get(state, 0)
+        if target == UNKNOWN:
+            position, stack = self.configs[state][0]
+            target = self.enter(((self.positions.parts[position][2], stack),))
+            self.tables.set(state, 0, target)
+        return target
+
+    def expand(self, state: int) -> None:
+        """Give a state its byte classes."""
+        per_config = tuple(self.positions.segments(position) for position, _ in self.configs[state])
+        # Segments are shared objects, and `_layouts` keeps them alive, so their identities tell layouts apart.
+        key = tuple(map(id, per_config))
+        layout = self._layouts.get(key)
+        if layout is None:
+            segments, readers = _joined_classes(per_config)
+            layout = self._layouts[key] = (self.tables.add_map(segments), readers, per_config)
+        self.readers[state] = layout[1]
+        self.tables.add_row(state, layout[0], len(layout[1]))
+
+    def resolve(self, state: int, byte_class: int) -> int:
+        """Compute the transition of a class."""
+        configs = self.configs[state]
+        readers = self.readers[state]
+        kernel = [
+            (self.positions.target(configs[index][0], own_class), configs[index][1])
+            for index, own_class in readers[byte_class - 1]
+        ]
+        target = self.enter(tuple(kernel) if len(kernel) == 1 else tuple(sorted(set(kernel))))
+        self.tables.set(state, byte_class, target)
+        return target
+
+    def enter(self, kernel: Kernel) -> int:
+        """The state in which the positions of a kernel have just been reached."""
+        state = self._kernels.get(kernel)
+        if state is None:
+            if len(kernel) == 1 and self.positions.local(kernel[0][0]) == (kernel[0][:1], (), False):
+                state = self._kernels[kernel] = self._of_configs(kernel)
+            else:
+                state = self._kernels[kernel] = self.state(self._close(kernel))
+        return state
+
+    def state(self, closed: Mapping[int, int]) -> int:
+        """The state of a closed map from terminals to stacks."""
+        return self._of_configs(tuple(sorted(closed.items())))
+
+    def _of_configs(self, configs: Configs) -> int:
+        state = self._states.get(configs)
+        if state is None:
+            accepts = any(position == ACCEPT for position, _ in configs)
+            state = self._states[configs] = self.tables.add_state(ACCEPTS if accepts else 0)
+            self.configs.append(configs)
+            if len(configs) == 1 and self.positions.kinds[configs[0][0]] is Kind.LITERAL:
+                text, offset, _ = self.positions.parts[configs[0][0]]
+                self.tables.add_text(state, text, offset)
+        return state
+
+    def joined(self, states: Iterable[int]) -> int:
+        """The state of all that can happen in several states."""
+        found: dict[int, set[int]] = {}
+        for state in states:
+            for position, stack in self.configs[state]:
+                found.setdefault(position, set()).add(stack)
+        return self.state({position: self._united(stacks) for position, stacks in found.items()})
+
+    def near(self, state: int) -> int:
+        """The state that no single token can tell from this one, with the same mask."""
+        found = self._near.get(state)
+        if found is None:
+            configs: dict[int, set[int]] = {}
+            for position, stack in self.configs[state]:
+                configs.setdefault(self.positions.near(position), set()).add(self.stacks.near(stack))
+            found = self._near[state] = self.state({at: self._united(stacks) for at, stacks in configs.items()})
+        return found
+
+    def num_live(self, state: int) -> int:
+        """How many different bytes a state reads."""
+        found = self._num_live.get(state)
+        if found is None:
+            found = self._num_live[state] = sum(high - low + 1 for low, high, _ in self.segments(state))
+        return found
+
+    def _close(self, kernel: Kernel) -> dict[int, int]:
+        closed: dict[int, set[int]] = {}
+        pending: dict[int, set[Frame]] = {}
+        self._return(kernel, closed, pending)
+        heights = self.positions.height
+        queue = [(-heights(entry), entry) for entry in pending]
+        heapify(queue)
+        while queue:
+            entry = heappop(queue)[1]
+            stack = self.stacks.intern(sorted(pending.pop(entry)))
+            local = self.positions.local(entry)
+            self.count(len(local.terminals) + len(local.calls))
+            for terminal in local.terminals:
+                closed.setdefault(terminal, set()).add(stack)
+            for call in local.calls:
+                if call[0] not in pending:
+                    heappush(queue, (-heights(call[0]), call[0]))
+                self._call(call, stack, pending)
+        return {position: self._united(stacks) for position, stacks in closed.items()}
+
+    def _return(self, kernel: Kernel, closed: dict[int, set[int]], pending: dict[int, set[Frame]]) -> None:
+        """What the read byte led to: terminals, calls, and the ends of bodies, back through the frames."""
+        seen = set(kernel)
+        todo = list(kernel)
+        while todo:
+            position, stack = todo.pop()
+            local = self.positions.local(position)
+            self.count(1 + len(local.terminals) + len(local.calls))
+            for terminal in local.terminals:
+                closed.setdefault(terminal, set()).add(stack)
+            for call in local.calls:
+                self._call(call, stack, pending)
+            if local.ends:
+                for frame in self.stacks.frames[stack]:
+                    for found in self._behind(frame, closed, pending):
+                        if found not in seen:
+                            seen.add(found)
+                            todo.append(found)
+
+    def _behind(
+        self, frame: Frame, closed: dict[int, set[int]], pending: dict[int, set[Frame]]
+    ) -> Iterable[tuple[int, int]]:
+        """Where the end of a called body leads."""
+        position, width, low, high, below = frame
+        if position == ACCEPT:
+            closed[ACCEPT] = {0}
+        elif width == PLAIN:
+            yield position, below
+        else:
+            item, after = self.positions.parts[position]
+            ends, counts = after_copy(width, low, high)
+            if counts is not None:
+                pending.setdefault(self.positions.entry(item), set()).add((position, *counts, below))
+            if ends:
+                yield after, below
+
+    def _call(self, call: tuple[int, int, int, int, int], stack: int, pending: dict[int, set[Frame]]) -> None:
+        entry, after, width, low, high = call
+        frames = pending.setdefault(entry, set())
+        if after == END:
+            # A call at the end of a body needs no frame: it returns to where the body would.
+            frames.update(self.stacks.frames[stack])
+        else:
+            frames.add((after, width, low, high, stack))
+
+    def _united(self, stacks: set[int]) -> int:
+        return next(iter(stacks)) if len(stacks) == 1 else self.stacks.union(stacks)
+
+    def count(self, steps: int) -> None:
+        """Add to the work of this call.
+
+        Errors: LimitExceeded where it is too much.
+        """
+        self.steps += steps
+        if self.steps + len(self.positions) > NATIVE_STEPS:
+            raise LimitExceeded("native_steps", NATIVE_STEPS)
+
+
+def _joined_classes(per_config: tuple[tuple[Segment, ...], ...]) -> tuple[tuple[Segment, ...], Readers]:
+    """Classes of bytes that the same configurations read in the same class, numbered from 1, and who reads each."""
+    if len(per_config) == 1:
+        num = max((byte_class for _, _, byte_class in per_config[0]), default=0)
+        return per_config[0], [((0, byte_class),) for byte_class in range(1, num + 1)]
+    events: list[tuple[int, int, int, int]] = []
+    for index, segments in enumerate(per_config):
+        for low, high, byte_class in segments:
+            events.append((low, 1, index, byte_class))
+            events.append((high + 1, 0, index, byte_class))
+    events.sort()
+    active: dict[int, int] = {}
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+    found: list[Segment] = []
+    previous = 0
+    for at, opens, index, byte_class in events:
+        if at > previous and active:
+            found.append((previous, at - 1, numbers.setdefault(tuple(sorted(active.items())), len(numbers) + 1)))
+        previous = at
+        if opens:
+            active[index] = byte_class
+        else:
+            del active[index]
+    return tuple(found), list(numbers)

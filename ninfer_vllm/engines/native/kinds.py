@@ -1,0 +1,93 @@
+"""What positions are made of: their kinds, what can happen at one, and what stands behind a unit."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+from ninfer_vllm.grammar.ir import Expr
+
+END = 0
+"""The end of a called body: back to the frames of the stack."""
+
+ACCEPT = 1
+"""The end of the whole text."""
+
+NO_CLASS = 0
+"""Class of the bytes that a position does not read."""
+
+Segment = tuple[int, int, int]
+"""First and last byte, and their class."""
+
+Call = tuple[int, int, int, int, int]
+"""Start of the called body, position to return to, and the width and counts of its frame."""
+
+
+class UnitLike(Protocol):
+    """An automaton of its own that stands for one terminal of a grammar; see `units`."""
+
+    item: Expr
+    terminator: int
+
+    def enter(self, minimum: int, maximum: int | None) -> int:
+        """The state before the unit's text."""
+
+    def adopted(self, other: Any, state: int) -> int:
+        """The state of this unit that stands for one of an equal unit."""
+
+    def segments(self, state: int) -> tuple[Segment, ...]:
+        """What a state reads."""
+
+    def target(self, state: int, byte_class: int) -> int:
+        """The state behind a byte of a class."""
+
+    def ends(self, state: int) -> bool:
+        """Whether the unit's text may end in a state."""
+
+    def near(self, state: int) -> int:
+        """The state no single token can tell from this one."""
+
+
+class UnitSource(Protocol):
+    """Where units come from."""
+
+    def of(self, item: Expr, terminator: int) -> UnitLike:
+        """The unit of any number of copies of an item and the byte behind them."""
+
+
+class Kind(IntEnum):
+    """What a position is; those up to EXCLUDE are terminals."""
+
+    ACCEPT = 0
+    LITERAL = 1
+    NODE = 2
+    LISTING = 3
+    UNIT = 4
+    TOKEN = 5
+    EXCLUDE = 6
+    END = 7
+    SEQUENCE = 8
+    ALTERNATION = 9
+    OPTIONAL = 10
+    STAR = 11
+    COUNT = 12
+    REPEAT = 13
+    CALL = 14
+    REGULAR = 15
+
+
+class Local(NamedTuple):
+    """Everything that can happen at a position before anything is read."""
+
+    terminals: tuple[int, ...]
+    calls: tuple[Call, ...]
+    ends: bool
+
+
+UNSETTLED = (Kind.LISTING, Kind.UNIT)
+"""Terminals that may also let the text go on behind them without reading."""
+
+SINGLES: tuple[tuple[Segment, ...], ...] = tuple(((byte, byte, 1),) for byte in range(256))
+"""What reads one byte only."""
+
+NO_SEGMENTS: tuple[Segment, ...] = ()

@@ -1,0 +1,80 @@
+"""The vocabulary as a byte trie in preorder arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ninfer_vllm.engines.native.arrays import Ints, TrieArrays
+from ninfer_vllm.engines.native.compiled import compiled_kernels
+from ninfer_vllm.vocabulary import TokenClass, Vocabulary
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trie:
+    """The spellings of all ordinary tokens.
+
+    Shapes: with N nodes in preorder, node 0 the root: `byte`, `depth` and `end` [N], `first` [N + 1], `tokens` one
+    entry a token. The subtree of n ends before `end[n]`; tokens spelled by the path to n are
+    `tokens[first[n] : first[n + 1]]`, those of its subtree `tokens[first[n] : first[end[n]]]`.
+    """
+
+    byte: npt.NDArray[np.uint8]
+    depth: Ints
+    end: Ints
+    first: Ints
+    tokens: Ints
+
+    @property
+    def arrays(self) -> TrieArrays:
+        """All of it, in the order the kernels take it."""
+        return self.byte, self.depth, self.end, self.first, self.tokens
+
+    @property
+    def max_depth(self) -> int:
+        """Bytes of the longest token."""
+        return int(self.depth.max())
+
+
+def trie_of(vocabulary: Vocabulary) -> Trie:
+    """The trie of the ordinary tokens that have bytes; tokens of one spelling share a node."""
+    spellings = vocabulary.spellings
+    ordinary = [token for token in vocabulary.ids(TokenClass.ORDINARY) if spellings[token]]
+    ordinary.sort(key=spellings.__getitem__)
+    lengths = np.fromiter((len(spellings[token]) for token in ordinary), np.int64, len(ordinary))
+    text = np.frombuffer(b"".join(spellings[token] for token in ordinary), np.uint8)
+    shared = _shared_prefixes(text, lengths)
+    grown = lengths - shared
+    total = int(grown.sum())
+    # Node k of a token's own tail is byte `shared + k` of its spelling.
+    within = np.arange(total) - np.repeat(np.cumsum(grown) - grown, grown)
+    at = np.repeat(np.cumsum(lengths) - lengths + shared, grown) + within
+    byte = np.zeros(total + 1, np.uint8)
+    byte[1:] = text[at]
+    depth = np.zeros(total + 1, np.int32)
+    depth[1:] = np.repeat(shared, grown) + within + 1
+    end = np.empty(total + 1, np.int32)
+    compiled_kernels().subtree_ends(depth, end)
+    return Trie(byte, depth, end, _first_tokens(grown, total + 1), np.array(ordinary, np.int32))
+
+
+def _shared_prefixes(text: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many first bytes each spelling has in common with the one before it."""
+    starts = np.cumsum(lengths) - lengths
+    shared = np.zeros(len(lengths), np.int64)
+    limit = np.minimum(lengths[1:], lengths[:-1])
+    agreeing = np.arange(1, len(lengths))
+    for offset in range(int(limit.max(initial=0))):
+        agreeing = agreeing[limit[agreeing - 1] > offset]
+        agreeing = agreeing[text[starts[agreeing] + offset] == text[starts[agreeing - 1] + offset]]
+        shared[agreeing] += 1
+    return shared
+
+
+def _first_tokens(grown: npt.NDArray[np.int64], size: int) -> Ints:
+    """For each node the tokens before it: a token stands at the last node it has added, or at one that was there."""
+    last_node = np.cumsum(grown)
+    first = np.searchsorted(last_node, np.arange(size), side="left")
+    return np.append(first, len(grown)).astype(np.int32)

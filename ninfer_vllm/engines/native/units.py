@@ -1,0 +1,166 @@
+"""Units: free text up to a fixed byte, as automata of their own that grammars share.
+
+A JSON string is the plain case: any number of characters, then the quote. A unit has one state a number of characters
+that may and must still come, whatever bounds the grammar gave, so that a mask inside a string of at most 20 characters
+serves one of at most 50 as well.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ninfer_vllm.engines.native.arrays import ACCEPTS
+from ninfer_vllm.engines.native.automaton import Automaton
+from ninfer_vllm.engines.native.facts import Facts
+from ninfer_vllm.engines.native.kinds import END, Segment, UnitSource
+from ninfer_vllm.engines.native.masks import Covered, Walker
+from ninfer_vllm.engines.native.positions import Positions
+from ninfer_vllm.engines.native.sinks import Sinks
+from ninfer_vllm.engines.native.stacks import UNBOUNDED, counted
+from ninfer_vllm.engines.native.transfer import transferred
+from ninfer_vllm.engines.native.trie import Trie
+from ninfer_vllm.engines.native.utf8 import ByteNodes
+from ninfer_vllm.grammar.ir import Expr, Grammar, Literal, Regular
+from ninfer_vllm.limits import NATIVE_UNIT_BYTES, NATIVE_UNITS_BYTES
+
+ROOT = "item"
+
+
+class Unit:
+    """Copies of one item, then one byte. Thread-safe."""
+
+    def __init__(self, item: Expr, terminator: int, trie: Trie, words: int, units: UnitSource | None = None) -> None:
+        grammar = Grammar({ROOT: item}, ROOT)
+        self.item = item
+        self.terminator = terminator
+        self._facts = Facts(grammar)
+        positions = Positions(grammar, self._facts, ByteNodes(), units)
+        self._end = positions.start(Literal(bytes((terminator,))), END)
+        self._automaton = Automaton(positions, self._end, trie.max_depth)
+        self._walker = Walker(self._automaton, trie, words, keeps_exits=True)
+        self._lock = threading.RLock()
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the unit takes."""
+        return self._automaton.nbytes + self._walker.nbytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the unit has grown so large that a new one should take its place."""
+        return self.nbytes > NATIVE_UNIT_BYTES
+
+    def enter(self, minimum: int, maximum: int | None) -> int:
+        """The state before the unit's text."""
+        with self._lock:
+            automaton, positions = self._automaton, self._automaton.positions
+            automaton.begin()
+            if minimum == maximum == 1:
+                return automaton.enter(((positions.start(self.item, self._end), automaton.bottom),))
+            if self._facts.nullable(self.item):
+                minimum = 0
+            frame = (UNBOUNDED, minimum, minimum) if maximum is None else counted(maximum - minimum, maximum, maximum)
+            kernel = [(self._end, automaton.bottom)] if minimum == 0 else []
+            if maximum != 0:
+                back = positions.repeated(self.item, self._end)
+                stack = automaton.stacks.intern([(back, *frame, automaton.bottom)])
+                kernel.append((positions.entry(self.item), stack))
+            return automaton.enter(tuple(sorted(kernel)))
+
+    def adopted(self, other: Unit, state: int) -> int:
+        """The state of this unit that stands for one of an equal unit."""
+        if other is self:
+            return state
+        with self._lock:
+            self._automaton.begin()
+            return transferred(state, other._automaton, self._automaton)
+
+    def segments(self, state: int) -> tuple[Segment, ...]:
+        """What a state reads."""
+        with self._lock:
+            return self._automaton.segments(state)
+
+    def target(self, state: int, byte_class: int) -> int:
+        """The state behind a byte of a class."""
+        with self._lock:
+            self._automaton.begin()
+            return self._automaton.target(state, byte_class)
+
+    def ends(self, state: int) -> bool:
+        """Whether the unit's text may end in a state."""
+        return bool(self._automaton.tables.flags[state] & ACCEPTS)
+
+    def near(self, state: int) -> int:
+        """The state no single token can tell from this one."""
+        with self._lock:
+            return self._automaton.near(state)
+
+    def covered(self, state: int) -> Covered:
+        """The tokens that stay inside the unit from a state on, and where it can end."""
+        with self._lock:
+            self._automaton.begin()
+            return self._walker.covered(state)
+
+
+class SharedUnits:
+    """The units of all grammars over one vocabulary. Thread-safe."""
+
+    def __init__(self, trie: Trie, words: int) -> None:
+        self._trie = trie
+        self._words = words
+        self._lock = threading.Lock()
+        self._known: dict[tuple[Expr, int], Unit] = {}
+
+    def of(self, item: Expr, terminator: int) -> Unit:
+        """The unit of an item; new grammars get a new one when it has grown too large."""
+        with self._lock:
+            key = (item, terminator)
+            found = self._known.get(key)
+            if found is not None and not found.is_full:
+                return found
+            if sum(unit.nbytes for unit in self._known.values()) > NATIVE_UNITS_BYTES:
+                self._known.clear()
+            found = self._known[key] = Unit(item, terminator, self._trie, self._words)
+            return found
+
+    def private(self, item: Expr, terminator: int) -> Unit:
+        """A unit that nobody shares, though its sinks are shared ones."""
+        return Unit(item, terminator, self._trie, self._words, self)
+
+
+class GrammarUnits:
+    """The units of one grammar: shared ones, and its own automata."""
+
+    def __init__(self, shared: SharedUnits) -> None:
+        self._shared = shared
+        self._sinks = Sinks()
+        self._own: dict[tuple[int, int], Unit] = {}
+        self._used: dict[int, Unit] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the grammar's own units take."""
+        return sum(unit.nbytes for unit in self._own.values())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one of the units should be replaced."""
+        return any(unit.is_full for unit in self._used.values())
+
+    def of(self, item: Expr, terminator: int) -> Unit:
+        """The unit of an item."""
+        unit = self._of(item, terminator)
+        self._used[id(unit)] = unit
+        return unit
+
+    def _of(self, item: Expr, terminator: int) -> Unit:
+        if not isinstance(item, Regular):
+            return self._shared.of(item, terminator)
+        sink = self._sinks.of(item.automaton, 0)
+        if sink is not None:
+            return self._shared.of(sink, terminator)
+        # A unit keeps its item, so that the automaton's identity stays its own.
+        key = (id(item.automaton), terminator)
+        if key not in self._own:
+            self._own[key] = self._shared.private(item, terminator)
+        return self._own[key]

@@ -1,0 +1,226 @@
+"""Masks and tokens of the native engine beside xgrammar and llguidance, in one process, on one thread.
+
+Usage: python tests/benchmarks/bench_masks.py [--schemas N] [--engines native,xgrammar,llguidance] [--seed N]
+
+Texts are random members of our own grammar of each schema, cut to tokens by the Qwen tokenizer; xgrammar reads our
+grammar, llguidance the schema itself. A text that an engine does not accept is left there at that token. Times are CPU
+times of the thread, but for the first mask, which is wall time from the grammar (or the schema) on: our xgrammar engine
+compiles in a process of its own. "cold" is the first visit of each place in one compiled grammar, "warm" the second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ninfer_vllm.constraint import OutputConstraint
+from ninfer_vllm.engines.native.engine import NativeEngine
+from ninfer_vllm.engines.protocol import CompiledGrammar, Matcher
+from ninfer_vllm.engines.xgrammar import XgrammarEngine
+from ninfer_vllm.errors import NInferError
+from ninfer_vllm.grammar.checks import prune
+from ninfer_vllm.grammar.ir import Grammar, Literal
+from ninfer_vllm.grammar.sample import sample
+from ninfer_vllm.languages.lowering import lower
+from ninfer_vllm.testing.domain import Domain, domain_of
+
+SCHEMAS = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "real-schemas.jsonl.gz"
+TEXTS = 2
+TEXT_BYTES = 300
+WARM_UP = Grammar({"root": Literal(b"a")}, "root")
+
+
+@dataclass
+class Case:
+    """A schema, its grammar and token texts of its language."""
+
+    schema: Any
+    grammar: Grammar
+    lowering_ns: int
+    texts: list[list[int]]
+
+
+@dataclass
+class Figures:
+    """Times in nanoseconds."""
+
+    first_mask: list[int] = field(default_factory=list)
+    cold_mask: list[int] = field(default_factory=list)
+    warm_mask: list[int] = field(default_factory=list)
+    cold_accept: list[int] = field(default_factory=list)
+    warm_accept: list[int] = field(default_factory=list)
+    refused: int = 0
+    cut_short: int = 0
+
+
+class Llguidance:
+    """llguidance behind the names this script uses."""
+
+    def __init__(self, domain: Domain) -> None:
+        import llguidance
+        import llguidance.hf
+
+        self._matcher = llguidance.LLMatcher
+        self._tokenizer = llguidance.hf.from_tokenizer(domain.tokenizer, n_vocab=len(domain.vocabulary))
+
+    def open(self, case: Case) -> Any:
+        """A matcher at the start."""
+        grammar = self._matcher.grammar_from_json_schema(case.schema, defaults={"whitespace_flexible": False})
+        matcher = self._matcher(self._tokenizer, grammar, log_level=0)
+        if matcher.is_error():
+            raise ValueError(matcher.get_error())
+        return LlguidanceMatcher(matcher)
+
+
+class LlguidanceMatcher:
+    """A matcher with the two methods that are measured."""
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    def fill(self, row: np.ndarray) -> None:
+        """Write the mask."""
+        self._core.unsafe_compute_mask_ptr(row.ctypes.data, row.nbytes)
+
+    def accept(self, token: int) -> bool:
+        """Take a token."""
+        return bool(self._core.consume_token(token))
+
+    def again(self) -> LlguidanceMatcher:
+        """The same grammar from the start."""
+        copy = self._core.deep_copy()
+        copy.reset()
+        return LlguidanceMatcher(copy)
+
+
+def main() -> None:
+    """Print one block an engine."""
+    args = arguments()
+    domain = domain_of("embedded-qwen")
+    cases = list(cases_of(args.schemas, args.seed, domain))
+    lowering = sorted(case.lowering_ns for case in cases)
+    tokens = sum(len(text) for case in cases for text in case.texts)
+    print(f"{len(cases)} schemas, {tokens} tokens; lowering p50 {lowering[len(lowering) // 2] / 1e6:.2f} ms")
+    for name in args.engines.split(","):
+        before = resident()
+        figures = measured(opener(name, domain), cases, np.zeros(domain.vocabulary.words, np.int32))
+        report(name, figures, resident() - before)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Masks of three engines.")
+    parser.add_argument("--schemas", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engines", default="native,llguidance,xgrammar")
+    return parser.parse_args()
+
+
+def cases_of(count: int, seed: int, domain: Domain) -> Iterator[Case]:
+    """The first schemas of a shuffled list that our lowering takes."""
+    with gzip.open(SCHEMAS, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    random.Random(seed).shuffle(rows)
+    for row in rows:
+        started = time.thread_time_ns()
+        try:
+            grammar = prune(lower(OutputConstraint.json_schema(row["schema"])))
+        except NInferError:
+            continue
+        spent = time.thread_time_ns() - started
+        texts = [sample(grammar, random.Random(seed + at), TEXT_BYTES).decode() for at in range(TEXTS)]
+        yield Case(row["schema"], grammar, spent, [domain.tokenizer.encode(text) for text in texts])
+        count -= 1
+        if not count:
+            return
+
+
+def opener(name: str, domain: Domain) -> Callable[[Case], Any]:
+    """A function that compiles a case's grammar and gives a function that opens matchers; the engine is warm."""
+    if name == "llguidance":
+        peer = Llguidance(domain)
+        return peer.open
+    engine = NativeEngine(domain.vocabulary) if name == "native" else XgrammarEngine(domain.vocabulary, timeout_s=60)
+    engine.compile(WARM_UP).matcher().fill(np.zeros(domain.vocabulary.words, np.int32))
+    return lambda case: Opened(engine.compile(case.grammar))
+
+
+class Opened:
+    """A compiled grammar as the first matcher of it."""
+
+    def __init__(self, compiled: CompiledGrammar) -> None:
+        self._compiled = compiled
+        self._matcher: Matcher = compiled.matcher()
+        self.fill = self._matcher.fill
+        self.accept = self._matcher.accept
+
+    def again(self) -> Opened:
+        """A new matcher."""
+        return Opened(self._compiled)
+
+
+def measured(open_case: Callable[[Case], Any], cases: list[Case], row: np.ndarray) -> Figures:
+    """Walk all texts twice."""
+    figures, kept = Figures(), []
+    for case in cases:
+        started = time.perf_counter_ns()
+        try:
+            first = open_case(case)
+        except (NInferError, ValueError):
+            figures.refused += 1
+            continue
+        first.fill(row)
+        figures.first_mask.append(time.perf_counter_ns() - started)
+        kept.append(first)
+        for masks, accepts in (
+            (figures.cold_mask, figures.cold_accept),
+            (figures.warm_mask, figures.warm_accept),
+        ):
+            for text in case.texts:
+                figures.cut_short += not walked(first.again(), text, row, masks, accepts)
+    return figures
+
+
+def walked(matcher: Any, text: list[int], row: np.ndarray, masks: list[int], accepts: list[int]) -> bool:
+    """Take the tokens; whether all were legal."""
+    clock = time.thread_time_ns
+    for token in text:
+        started = clock()
+        accepted = matcher.accept(token)
+        between = clock()
+        if not accepted:
+            return False
+        matcher.fill(row)
+        accepts.append(between - started)
+        masks.append(clock() - between)
+    return True
+
+
+def report(name: str, figures: Figures, grown: int) -> None:
+    """One block."""
+    print(f"\n{name}: refused {figures.refused}, texts cut short {figures.cut_short}, memory {grown / 1024:+.0f} MiB")
+    for label in ("first_mask", "cold_mask", "warm_mask", "cold_accept", "warm_accept"):
+        times = sorted(getattr(figures, label))
+        if times:
+            p50, p90, p99 = (times[min(len(times) - 1, len(times) * share // 100)] / 1e3 for share in (50, 90, 99))
+            mean = sum(times) / len(times) / 1e3
+            print(f"  {label:<12} p50 {p50:10.1f}  p90 {p90:10.1f}  p99 {p99:10.1f}  mean {mean:10.1f} us")
+
+
+def resident() -> int:
+    """Peak resident memory in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+if __name__ == "__main__":
+    main()
