@@ -86,7 +86,7 @@ def test_json_objects(engine: Engine) -> None:
 @pytest.mark.parametrize("model", [Person, Tree])
 def test_pydantic_models_go_in_and_instances_come_back(engine: Engine, model: type[BaseModel]) -> None:
     constraint = OutputConstraint.json_schema(model)
-    for sample in ended(chat(engine, constraint, 120), 8):
+    for sample in ended(chat(engine, constraint, 100), 4):
         assert isinstance(constraint.parse(sample.text), model)
 
 

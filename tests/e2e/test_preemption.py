@@ -19,12 +19,13 @@ TEXTS = [" ".join(f"item {number} is {colour}" for number in range(7)) for colou
 CHOICE = OutputConstraint.choice(TEXTS)
 DIGITS = OutputConstraint.regex("[0-9]{90}")
 SAMPLING: dict[str, Any] = {"max_tokens": 120}
+# The host preempts the request that came last, so the unconstrained one comes first.
 ASKS = [
+    Ask("Free:", None, {**SAMPLING, "temperature": 0.0}),
     Ask("Colours:", CHOICE, {**SAMPLING, "temperature": 0.0}),
     Ask("More colours:", CHOICE, {**SAMPLING, "temperature": 1.0, "seed": 1}),
     Ask("Digits:", DIGITS, {**SAMPLING, "temperature": 0.0}),
     Ask("More digits:", DIGITS, {**SAMPLING, "temperature": 1.0, "seed": 2}),
-    Ask("Free:", None, {**SAMPLING, "temperature": 0.0}),
 ]
 
 
@@ -55,7 +56,7 @@ def test_preempted_rows_continue_exactly(engine: Engine) -> None:
         assert (record.complete, record.terminated) == (True, True)
         # Recomputation asks for no mask and replays no token.
         assert record.mask_positions == reference.mask_positions == len(sample.token_ids)
-    assert answers[-1].only.token_ids == alone[-1].only.token_ids
+    assert answers[0].only.token_ids == alone[0].only.token_ids
     assert engine.call(state_of).sessions == 0
 
 

@@ -22,9 +22,11 @@ pytestmark = pytest.mark.engine
 OPTIONS = {"dtype": "float32", "max_model_len": 256}
 GREEDY = {"temperature": 0.0, "max_tokens": 24}
 PROMPTS = ["The capital of France is", "Once upon a time", "One, two, three,", "def add(a, b):"]
-FREE = [Ask(prompt, None, GREEDY) for prompt in PROMPTS]
+FREE = [Ask(prompt, None, {**GREEDY, "max_tokens": 8}) for prompt in PROMPTS]
 DATE_ASK = Ask("The first day of 2024 was", OutputConstraint.regex(DATE), GREEDY)
 CHOICE_ASK = Ask("I like it. This review is", OutputConstraint.choice(["positive", "negative"]), GREEDY)
+
+HEALTHY = [DATE_ASK, CHOICE_ASK, FREE[0]]
 
 # SmolLM2's vocabulary has no token for the byte 04, so this language ends nowhere behind "ok".
 NO_WAY_ON = Ask("Well,", OutputConstraint.regex(r"ok\x04"), GREEDY)
@@ -53,6 +55,15 @@ def engine(smollm2: Path, stock: list[Answer]) -> Iterator[Engine]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def healthy(engine: Engine, stock: list[Answer]) -> list[Answer]:
+    """What the rows that run beside failing ones write without those."""
+    answers = engine.generate(HEALTHY)
+    assert all(answer.only.finish_reason == "stop" for answer in answers[:2])
+    assert texts(answers[2]) == texts(stock[0])
+    return answers
+
+
 @pytest.mark.contract("ENG-6", "MSK-7", "TOK-6")
 def test_unconstrained_requests_are_as_stock_and_cost_no_mask_work(engine: Engine, stock: list[Answer]) -> None:
     before = engine.call(state_of)
@@ -78,21 +89,20 @@ def test_mixed_batches_constrain_only_the_rows_that_ask_for_it(engine: Engine, s
 @pytest.mark.contract("ERR-4", "ERR-5", "ERR-6", "MSK-3", "REQ-8", "SMP-4")
 @pytest.mark.parametrize("temperature", [0.0, 1.0], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("name", DEAD_ENDS)
-def test_row_at_a_dead_end_fails_alone(engine: Engine, stock: list[Answer], name: str, temperature: float) -> None:
+def test_row_at_a_dead_end_fails_alone(engine: Engine, healthy: list[Answer], name: str, temperature: float) -> None:
     ask, published = DEAD_ENDS[name]
     failing = replace(ask, sampling={**ask.sampling, "temperature": temperature})
     before = engine.call(state_of)
-    alone = engine.generate([DATE_ASK, CHOICE_ASK])
-    first, failed, second, third = engine.generate([DATE_ASK, failing, CHOICE_ASK, FREE[0]])
+    first, failed, *others = engine.generate([HEALTHY[0], failing, *HEALTHY[1:]])
     sample = failed.only
     assert (sample.text, sample.finish_reason, sample.stop_reason) == (published, "error", "constraint_dead_end")
     assert sample.error == ConstraintDeadEnd(len(sample.token_ids))
     assert sample.constraint is not None
     assert sample.constraint.error == sample.error.to_json()
     assert sample.constraint.terminated is False
-    assert [texts(first), texts(second), texts(third)] == [texts(alone[0]), texts(alone[1]), texts(stock[0])]
-    assert first.only.finish_reason == second.only.finish_reason == "stop"
-    assert engine.call(state_of) == replace(before, mask_calls=engine.call(state_of).mask_calls)
+    assert [texts(answer) for answer in (first, *others)] == [texts(answer) for answer in healthy]
+    after = engine.call(state_of)
+    assert after == replace(before, mask_calls=after.mask_calls)
 
 
 @pytest.mark.contract("ERR-4", "ENG-4")
@@ -107,14 +117,14 @@ def test_failed_row_gives_its_blocks_back_while_the_others_run(engine: Engine) -
 @pytest.mark.contract("ENG-4", "SES-1", "ERR-4")
 @pytest.mark.parametrize("steps", [0, 1, 3])
 def test_cancelled_row_ends_its_session_and_leaves_the_others_alone(
-    engine: Engine, stock: list[Answer], steps: int
+    engine: Engine, healthy: list[Answer], steps: int
 ) -> None:
     before = engine.call(state_of)
     asks = {"cancelled": DATE_ASK, "healthy": CHOICE_ASK, "free": FREE[0]}
     answers = engine.call(cancel_after, asks, "cancelled", steps)
     assert set(answers) == {"healthy", "free"}
-    assert texts(answers["healthy"]) == texts(engine.generate([CHOICE_ASK])[0])
-    assert texts(answers["free"]) == texts(stock[0])
+    assert texts(answers["healthy"]) == texts(healthy[1])
+    assert texts(answers["free"]) == texts(healthy[2])
     after = engine.call(state_of)
     assert after == replace(before, mask_calls=after.mask_calls)
     assert after.sessions == 0
