@@ -46,6 +46,13 @@ SELECTED = (
         remove_when="requests say whether they continue a chat",
     ),
     Patch(
+        "vllm.entrypoints.generate.beam_search.offline:BeamSearchOfflineMixin.beam_search",
+        "ninfer_patches.entries:without_constraint",
+        why="beam search under a constraint is refused, not run on another back end (REQ-7)",
+        keeps="beam search without a constraint",
+        remove_when="beam search goes through the structured-output manager",
+    ),
+    Patch(
         "vllm.entrypoints.openai.chat_completion.protocol:ChatCompletionRequest.to_sampling_params",
         "ninfer_patches.serving:to_chat_sampling_params",
         why="marks the request as a chat turn (GEN-7)",

@@ -101,9 +101,6 @@ def test_the_same_parameter_stays_usable_without_a_constraint(engine: Engine, fi
     assert answer.only.constraint is None
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the host's beam search of the Python API builds its own back end for a constraint"
-)
 @pytest.mark.contract("REQ-7")
 def test_beam_search_is_refused(engine: Engine) -> None:
     error = refusal(engine, beam_search, VALID)
