@@ -172,9 +172,7 @@ class Opened:
         return Opened(self._compiled)
 
 
-def measured(
-    open_case: Callable[[Case], Any], cases: list[Case], row: np.ndarray, clock: Callable[[], int]
-) -> Figures:
+def measured(open_case: Callable[[Case], Any], cases: list[Case], row: np.ndarray, clock: Callable[[], int]) -> Figures:
     """Walk all texts twice."""
     figures, kept = Figures(), []
     for case in cases:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
-from ninfer_vllm.grammar.ir import EMPTY_TEXT, Expr, Repeat, alternation, optional
+from ninfer_vllm.errors import LimitExceeded
+from ninfer_vllm.grammar.ir import EMPTY_TEXT, NOTHING, Expr, Repeat, alternation, optional
 from ninfer_vllm.languages.json_schema.tokens import Tokens, joined
+
+UNIQUE_STATES = 4_096
+"""Sets of items already used in an array whose items all differ: each is a rule of the grammar."""
 
 
 def array_text(
@@ -38,3 +42,35 @@ def _tail(item_at: Callable[[int], Expr], start: int, length: tuple[int, int | N
     minimum, maximum = length
     item = joined(tokens.between(","), item_at(start))
     return Repeat(item, max(minimum - start, 0), None if maximum is None else maximum - start)
+
+
+def unique_array_text(
+    values_at: Callable[[int], list[tuple[Hashable, Expr]]],
+    length: tuple[int, int | None],
+    tokens: Tokens,
+    share: Callable[[str, Expr], Expr],
+    pointer: str,
+) -> Expr:
+    """The texts of an array whose items all differ; `values_at` are the identities and texts that an index allows.
+
+    Errors: LimitExceeded at `pointer` beyond `UNIQUE_STATES`.
+    """
+    minimum, maximum = length
+    known: dict[tuple[int, frozenset[Hashable]], Expr] = {}
+
+    def rest(at: int, used: frozenset[Hashable]) -> Expr:
+        if (at, used) not in known:
+            if len(known) >= UNIQUE_STATES:
+                raise LimitExceeded("unique_states", UNIQUE_STATES, pointer=pointer)
+            options = [tokens.closing("]")] if at >= max(minimum, 1) else []
+            if maximum is None or at < maximum:
+                comma = tokens.between(",") if at else EMPTY_TEXT
+                for identity, text in values_at(at):
+                    if identity not in used:
+                        options.append(joined(comma, text, rest(at + 1, used | {identity})))
+            body = alternation(*(option for option in options if option != NOTHING))
+            known[at, used] = body if body == NOTHING or at == 0 else share("unique", body)
+        return known[at, used]
+
+    filled = joined(tokens.opening("["), rest(0, frozenset()))
+    return alternation(tokens.empty("[]"), filled) if minimum == 0 else filled

@@ -3,15 +3,24 @@
 Theory of operation. A branch is a list of facts: subschemas whose own keywords hold together. A subschema's branches
 are the product of its own keywords, its references and allOf members, and its choices. Pairs whose types have nothing
 in common are dropped at once. A reference that leads back before any value is consumed adds no branch: a value that
-needs itself to be valid needs another reason.
+needs itself to be valid needs another reason. Back through a negation, there is no such reading, and it is refused.
+
+What unevaluatedProperties and unevaluatedItems close depends on which members of anyOf hold. Below such a keyword a
+choice is therefore expanded exactly, to every set of members that hold while the others do not, and each branch knows
+its evaluators: the facts whose keywords evaluate members and items. What holds because a negation does not evaluates
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, combinations
 
-from ninfer_vllm.errors import LimitExceeded
+from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
+from ninfer_vllm.languages.json_schema.evaluation import closing_node
+from ninfer_vllm.languages.json_schema.names import is_negated, negated, place
+from ninfer_vllm.languages.json_schema.negation import node_of
 from ninfer_vllm.languages.json_schema.schema import ALL_TYPES, Applicator, Node, Schema, Type
 from ninfer_vllm.languages.json_schema.shapes import Key
 from ninfer_vllm.limits import INTERSECTIONS, NESTING_DEPTH
@@ -25,6 +34,8 @@ class Branch:
     facts: Key = ()
     choices: tuple[tuple[str, int], ...] = ()
     """Which member of each anyOf and oneOf was taken."""
+    evaluators: Key = ()
+    """The facts that evaluate members and items, where the expansion is exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +57,25 @@ class Expander:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._finished: dict[str, Expansion] = {}
+        self._finished: dict[tuple[str, bool], Expansion] = {}
         self._unfinished: dict[str, None] = {}
         self._num_merges = 0
-        self.exclusive: set[str] = set()
-        """The oneOf keywords met."""
+        self._apart: dict[str, set[frozenset[int]]] = {}
+        self.exclusive: dict[str, tuple[str, ...]] = {}
+        """The members of the oneOf keywords met."""
 
     def expand(self, key: Key) -> Expansion:
         """The branches that all subschemas of a key have in common.
 
-        Errors: LimitExceeded beyond `INTERSECTIONS` merges or `NESTING_DEPTH` references in a row.
+        Errors: LimitExceeded beyond `INTERSECTIONS` merges or `NESTING_DEPTH` references in a row; UnsupportedSchema
+        where a negation leads back to itself or is not regular.
         """
         branches: tuple[Branch, ...] = (EVERYTHING,)
         cycle = None
-        for pointer in key:
-            expansion = self._subschema(pointer)
+        for name in key:
+            expansion = self._subschema(name, exact=False)
             cycle = cycle or expansion.cycle
-            branches = self._product(branches, expansion.branches, pointer)
+            branches = self._product(branches, expansion.branches, place(name))
         return Expansion(_absorbed(branches), cycle)
 
     def merged(self, left: Branch, right: Branch, pointer: str) -> Branch | None:
@@ -73,30 +86,57 @@ class Expander:
         types = left.types & right.types
         # A choice met twice is one choice: (a | b) & (a | b)  ->  a | b
         taken = dict(left.choices)
-        if not types or any(taken.get(place, at) != at for place, at in right.choices):
+        if not types or any(taken.get(where, at) != at for where, at in right.choices):
             return None
-        facts = tuple(dict.fromkeys((*left.facts, *right.facts)))
-        return Branch(types, facts, tuple(dict.fromkeys((*left.choices, *right.choices))))
+        return Branch(
+            types,
+            tuple(dict.fromkeys((*left.facts, *right.facts))),
+            tuple(dict.fromkeys((*left.choices, *right.choices))),
+            tuple(dict.fromkeys((*left.evaluators, *right.evaluators))),
+        )
 
-    def _subschema(self, pointer: str) -> Expansion:
-        if pointer in self._finished:
-            return self._finished[pointer]
+    def keep_apart(self, pointer: str, pairs: set[frozenset[int]]) -> None:
+        """From now on, subtract the members of such pairs of a oneOf from each other."""
+        self._apart[pointer] = pairs
+        self._finished.clear()
+
+    def is_apart(self, pointer: str, one: int, other: int) -> bool:
+        """Whether two members of a oneOf are subtracted from each other."""
+        return frozenset((one, other)) in self._apart.get(pointer, ())
+
+    def _subschema(self, name: str, *, exact: bool) -> Expansion:
+        if (name, exact) in self._finished:
+            return self._finished[name, exact]
         if len(self._unfinished) >= NESTING_DEPTH:
-            raise LimitExceeded("nesting_depth", NESTING_DEPTH, len(self._unfinished) + 1, pointer)
-        self._unfinished[pointer] = None
+            raise LimitExceeded("nesting_depth", NESTING_DEPTH, len(self._unfinished) + 1, place(name))
+        self._unfinished[name] = None
+        node = node_of(self._schema, name)
+        is_closed = self._is_closed(node, exact=exact)
         branches: tuple[Branch, ...] = (EVERYTHING,)
         cycle = None
         cuts: set[str] = set()
-        for part in _parts(self._schema.nodes[pointer]):
-            found = Expansion((part,)) if isinstance(part, Branch) else self._applied(part)
-            branches = self._product(branches, found.branches, pointer)
+        for part in _parts(node):
+            if isinstance(part, Branch):
+                found = Expansion((part,))
+            else:
+                found = self._exactly(part) if exact or is_closed else self._applied(part)
+            branches = self._product(branches, found.branches, place(name))
             cycle = cycle or found.cycle
             cuts |= found.cuts
-        del self._unfinished[pointer]
-        expansion = Expansion(branches, cycle, frozenset(cuts - {pointer}))
+        if is_closed:
+            branches = self._closed(node, branches)
+        if not exact:
+            branches = tuple(dict.fromkeys(replace(branch, evaluators=()) for branch in branches))
+        del self._unfinished[name]
+        expansion = Expansion(branches, cycle, frozenset(cuts - {name}))
         if not expansion.cuts:
-            self._finished[pointer] = expansion
+            self._finished[name, exact] = expansion
         return expansion
+
+    def _is_closed(self, node: Node, *, exact: bool) -> bool:
+        """Whether unevaluated keywords matter: those that admit everything do only because they evaluate it."""
+        names = [name for name in (node.unevaluated_items, node.unevaluated_properties) if name is not None]
+        return bool(names) and (exact or not all(map(self._schema.is_trivial, names)))
 
     def _applied(self, applicator: Applicator) -> Expansion:
         """The product of the members of allOf and $ref, the union of those of anyOf and oneOf."""
@@ -105,20 +145,71 @@ class Expander:
         cycle = None
         cuts: set[str] = set()
         if applicator.kind == "one":
-            self.exclusive.add(applicator.pointer)
+            self.exclusive[applicator.pointer] = applicator.members
         # A plain loop: each level of a deep composition costs two frames.
         for at, member in enumerate(applicator.members):
-            if member in self._unfinished:
-                found = Expansion((), applicator.pointer, frozenset((member,)))
-            else:
-                found = self._subschema(member)
+            found = self._member(member, applicator, exact=False)
             cycle = cycle or found.cycle
             cuts |= found.cuts
             if applicator.kind == "all":
-                branches = self._product(branches, found.branches, applicator.pointer)
-            else:
-                options.extend(_chosen(branch, applicator, at) for branch in found.branches)
+                branches = self._product(branches, found.branches, place(applicator.pointer))
+                continue
+            kept = found.branches
+            for other in self._rivals(applicator, at):
+                rival = self._member(negated(other), applicator, exact=False)
+                cuts |= rival.cuts
+                kept = self._product(kept, rival.branches, place(applicator.pointer))
+            options.extend(_chosen(branch, applicator, at) for branch in kept)
         return Expansion(branches if applicator.kind == "all" else tuple(options), cycle, frozenset(cuts))
+
+    def _exactly(self, applicator: Applicator) -> Expansion:
+        """Every set of members that may hold while the others do not."""
+        members = applicator.members
+        if applicator.kind == "all":
+            sets = [members]
+        elif applicator.kind == "one":
+            sets = [(member,) for member in members]
+        else:
+            sets = list(chain.from_iterable(combinations(members, size) for size in range(1, len(members) + 1)))
+        options: list[Branch] = []
+        cycle = None
+        cuts: set[str] = set()
+        for holding in sets:
+            branches: tuple[Branch, ...] = (EVERYTHING,)
+            for member in members:
+                holds = member in holding
+                # A negation evaluates nothing, so that it need not be exact.
+                name = member if holds else negated(member)
+                found = self._member(name, applicator, exact=holds and not is_negated(member))
+                branches = self._product(branches, found.branches, place(applicator.pointer))
+                cycle = cycle or found.cycle
+                cuts |= found.cuts
+            options.extend(branches)
+        return Expansion(tuple(dict.fromkeys(options)), cycle, frozenset(cuts))
+
+    def _member(self, name: str, applicator: Applicator, *, exact: bool) -> Expansion:
+        if name not in self._unfinished:
+            return self._subschema(name, exact=exact)
+        unfinished = list(self._unfinished)
+        if any(map(is_negated, unfinished[unfinished.index(name) :])):
+            reason = "the subschema refers to its own opposite before any value is consumed"
+            raise UnsupportedSchema(place(applicator.pointer), "not", reason)
+        return Expansion((), place(applicator.pointer), frozenset((name,)))
+
+    def _rivals(self, applicator: Applicator, at: int) -> Iterator[str]:
+        """The other members of a oneOf that are subtracted from one."""
+        for pair in self._apart.get(applicator.pointer, ()) if applicator.kind == "one" else ():
+            if at in pair:
+                (other,) = pair - {at}
+                yield applicator.members[other]
+
+    def _closed(self, node: Node, branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
+        """The branches with what the unevaluated keywords of their subschema say."""
+        closed: list[Branch | None] = []
+        for branch in branches:
+            name = closing_node(self._schema, node, branch.evaluators)
+            closed.append(self.merged(branch, Branch(ALL_TYPES, (name,), (), (name,)), place(node.pointer)))
+        return tuple(branch for branch in closed if branch is not None)
 
     def _product(self, left: tuple[Branch, ...], right: tuple[Branch, ...], pointer: str) -> tuple[Branch, ...]:
         if left == (EVERYTHING,) or right == (EVERYTHING,):
@@ -130,7 +221,8 @@ class Expander:
 def _parts(node: Node) -> Iterator[Applicator | Branch]:
     """A node's own keywords and its applicators, in reading order."""
     yield from node.applicators[: node.own_place]
-    yield Branch(node.types, (node.pointer,) if node.asserts else ())
+    own = (node.pointer,) if node.asserts else ()
+    yield Branch(node.types, own, (), own)
     yield from node.applicators[node.own_place :]
 
 

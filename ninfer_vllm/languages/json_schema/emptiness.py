@@ -6,7 +6,9 @@ from collections.abc import Set
 
 from ninfer_vllm.errors import Unsatisfiable
 from ninfer_vllm.languages.json_schema.intersect import Reducer
-from ninfer_vllm.languages.json_schema.shapes import ANY, Array, Key, Shape, keys_below, keys_needed
+from ninfer_vllm.languages.json_schema.item_counts import has_items
+from ninfer_vllm.languages.json_schema.names import place
+from ninfer_vllm.languages.json_schema.shapes import ANY, Array, Key, Object, Shape, keys_below, keys_needed
 
 
 def inhabited_keys(reducer: Reducer) -> frozenset[Key]:
@@ -24,7 +26,20 @@ def inhabited_keys(reducer: Reducer) -> frozenset[Key]:
 
 def is_inhabited(shape: Shape, inhabited: Set[Key]) -> bool:
     """Whether a shape has a value, given the keys that have one."""
-    return not any(key not in inhabited for key in keys_needed(shape))
+    if any(key not in inhabited for key in keys_needed(shape)):
+        return False
+    if isinstance(shape, Array) and shape.contains:
+        return has_items(shape, inhabited)
+    return not isinstance(shape, Object) or _has_members(shape, inhabited)
+
+
+def _has_members(shape: Object, inhabited: Set[Key]) -> bool:
+    """Whether as many members are possible as the count asks for."""
+    num_fields = sum(1 for field in shape.fields if field.key in inhabited)
+    num_required = sum(1 for field in shape.fields if field.is_required) + len(shape.witnesses)
+    is_open = any(other.key in inhabited for other in shape.others)
+    has_enough = is_open or num_fields + len(shape.witnesses) >= shape.count.minimum
+    return has_enough and (shape.count.maximum is None or num_required <= shape.count.maximum)
 
 
 def max_items(shape: Array, inhabited: Set[Key]) -> int | None:
@@ -38,15 +53,18 @@ def max_items(shape: Array, inhabited: Set[Key]) -> int | None:
 def blame(reducer: Reducer, inhabited: Set[Key]) -> Unsatisfiable:
     """The error for a root without a value: down to the first required part that cannot be."""
     key = reducer.root
-    pointer = key[0]
+    pointer = place(key[0]) if key else ""
     seen: set[Key] = set()
     while key not in seen:
         seen.add(key)
         reduced = reducer.reduce(key)
         if not reduced.shapes:
             return Unsatisfiable(reduced.reason or "no value is allowed", reduced.pointer)
-        key = next(below for below in keys_needed(reduced.shapes[0]) if below not in inhabited)
-        pointer = key[0]
+        needed = next((below for below in keys_needed(reduced.shapes[0]) if below not in inhabited), None)
+        if needed is None:
+            return Unsatisfiable("the counts of items or members leave no value", pointer)
+        key = needed
+        pointer = place(key[0])
     return Unsatisfiable("every value needs another one inside it: no finite value exists", pointer)
 
 

@@ -1,28 +1,34 @@
-"""The facts of one branch merged into shapes: at most one a type (JSC-3, JST)."""
+"""The facts of one branch merged into shapes (JSC-3, JST)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from ninfer_vllm.languages.json_schema import numbers
+from ninfer_vllm.automata.algebra import complement, finite
+from ninfer_vllm.automata.dfa import Dfa
+from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.languages.json_schema.admits import admits_itself, types_of
 from ninfer_vllm.languages.json_schema.branches import Branch
 from ninfer_vllm.languages.json_schema.literals import Constant, constant
-from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH, Length, Node, Schema, Type
-from ninfer_vllm.languages.json_schema.shapes import Array, Field, Finite, Key, Object, Reduced, Shape, Strings
+from ninfer_vllm.languages.json_schema.multiples import number_shapes
+from ninfer_vllm.languages.json_schema.names import place
+from ninfer_vllm.languages.json_schema.object_facts import key_of, object_shapes
+from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH, Length, Node, Pattern, Schema, Type
+from ninfer_vllm.languages.json_schema.shapes import Array, Finite, Key, Reduced, Shape, Strings
+from ninfer_vllm.languages.json_schema.strings import decoded
 
 NULL = constant(None, "")
 BOOLEANS = (constant(True, ""), constant(False, ""))
 SHAPE_ORDER: tuple[Type, ...] = ("object", "array", "string", "fraction", "integer", "boolean", "null")
 
-
-def key_of(schema: Schema, pointers: Iterable[str]) -> Key:
-    """The key of subschemas: each once, those that admit everything left out."""
-    return tuple(pointer for pointer in dict.fromkeys(pointers) if not schema.nodes[pointer].is_trivial)
+MAX_CONTAINMENTS = 6
+"""Requirements of `contains` that meet at one array: items fall into two kinds for each."""
 
 
-def shapes_of(schema: Schema, branch: Branch, pointer: str) -> Reduced:
+def shapes_of(schema: Schema, branch: Branch, pointer: str, key_texts: Callable[[Key], Dfa]) -> Reduced:
     """The shapes of a branch; `pointer` is where it is said to be empty, or not writable.
+
+    `key_texts` gives the strings that a key admits.
 
     Errors: UnsupportedSchema where numbers are allowed, but none that can be written.
     """
@@ -34,8 +40,11 @@ def shapes_of(schema: Schema, branch: Branch, pointer: str) -> Reduced:
     for kind in SHAPE_ORDER:
         # Where every number is allowed, the integers among them need no shape of their own.
         if kind in branch.types and not (kind == "integer" and "fraction" in branch.types):
-            shape = _shape(schema, kind, facts, pointer)
-            (reasons if isinstance(shape, str) else shapes).append(shape)  # type: ignore[arg-type]
+            found = _shapes(schema, kind, facts, pointer, branch.types, key_texts)
+            if isinstance(found, str):
+                reasons.append(found)
+            else:
+                shapes.extend(found)
     return Reduced(tuple(shapes), pointer, "; ".join(reasons))
 
 
@@ -53,40 +62,66 @@ def _is_kept(schema: Schema, item: Constant, types: frozenset[Type], facts: list
     return bool(types_of(item.value) & types) and all(admits_itself(schema, fact, item.value) for fact in facts)
 
 
-def _shape(schema: Schema, kind: Type, facts: list[Node], pointer: str) -> Shape | str:
-    """The shape of one type, or why there is none."""
+def _shapes(
+    schema: Schema,
+    kind: Type,
+    facts: list[Node],
+    pointer: str,
+    types: frozenset[Type],
+    key_texts: Callable[[Key], Dfa],
+) -> list[Shape] | str:
+    """The shapes of one type, or why there are none."""
     if kind in ("null", "boolean"):
-        return Finite((NULL,)) if kind == "null" else Finite(BOOLEANS)
+        excluded = {item.identity for item in _excluded(facts)}
+        kept = [item for item in ((NULL,) if kind == "null" else BOOLEANS) if item.identity not in excluded]
+        return [Finite(tuple(kept))] if kept else "the only values are excluded"
     if kind == "string":
-        length = _shared_length(fact.characters for fact in facts)
-        patterns = tuple(pattern for fact in facts for pattern in fact.patterns)
-        return "minLength is above maxLength" if length.is_empty else Strings(length, patterns)
+        return _strings(facts, pointer)
     if kind == "array":
-        array = _array(schema, facts)
-        return "minItems is above maxItems" if array.length.is_empty else array
+        return _array(schema, facts)
     if kind == "object":
-        return _object(schema, facts)
-    bounds = tuple(bound for fact in facts for bound in fact.bounds)
-    shape = numbers.integers(bounds, pointer) if kind == "integer" else numbers.numbers(bounds, pointer)
-    return "no number lies between the bounds" if shape is None else shape
+        return object_shapes(schema, facts, key_texts)
+    return number_shapes(facts, is_whole="integer" in types, is_broken="fraction" in types, pointer=pointer)
 
 
-def _array(schema: Schema, facts: list[Node]) -> Array:
+def _excluded(facts: list[Node]) -> Iterator[Constant]:
+    for fact in facts:
+        yield from fact.excluded
+
+
+def _strings(facts: list[Node], pointer: str) -> list[Shape] | str:
+    length = shared_length(fact.characters for fact in facts)
+    if length.is_empty:
+        return "minLength is above maxLength"
+    patterns = {pattern.name: pattern for fact in facts for pattern in fact.patterns}
+    texts = tuple(dict.fromkeys(item.value for item in _excluded(facts) if isinstance(item.value, str)))
+    if texts:
+        name = ("not", ("texts", *texts))
+        patterns[name] = Pattern(name, complement(finite(texts)), pointer)
+    shape = Strings(length, tuple(patterns.values()))
+    if patterns and decoded(shape, shape.patterns[0].pointer).is_empty:
+        return "no string has the length and matches the patterns and formats"
+    return [shape]
+
+
+def _array(schema: Schema, facts: list[Node]) -> list[Shape] | str:
     num_positions = max((len(fact.prefix) for fact in facts), default=0)
     prefix = tuple(key_of(schema, _at_position(facts, at)) for at in range(num_positions))
     tail = key_of(schema, (fact.tail for fact in facts if fact.tail is not None))
-    return Array(prefix, tail, _shared_length(fact.items for fact in facts))
+    length = shared_length(fact.items for fact in facts)
+    contains = tuple(dict.fromkeys(one for fact in facts for one in fact.contains if one.count != ANY_LENGTH))
+    unique = next((fact.unique for fact in facts if fact.unique is not None), None)
+    if length.is_empty:
+        return "minItems is above maxItems"
+    if any(one.count.is_empty for one in contains):
+        return "minContains is above maxContains"
+    if len(contains) > MAX_CONTAINMENTS:
+        raise LimitExceeded("containments", MAX_CONTAINMENTS, len(contains), place(contains[0].pointer))
+    return [Array(prefix, tail, length, contains, unique if length.maximum not in (0, 1) else None)]
 
 
-def _object(schema: Schema, facts: list[Node]) -> Object:
-    required = dict.fromkeys(name for fact in facts for name in fact.required)
-    # A required name that nobody declares is written behind the declared ones, under additionalProperties.
-    names = dict.fromkeys((*(name for fact in facts for name in fact.fields), *required))
-    fields = tuple(Field(name, key_of(schema, _of_name(facts, name)), name in required) for name in names)
-    return Object(fields, key_of(schema, (fact.additional for fact in facts if fact.additional is not None)))
-
-
-def _shared_length(lengths: Iterable[Length]) -> Length:
+def shared_length(lengths: Iterable[Length]) -> Length:
+    """What all the lengths allow."""
     shared = ANY_LENGTH
     for length in lengths:
         shared = shared & length
@@ -95,14 +130,6 @@ def _shared_length(lengths: Iterable[Length]) -> Length:
 
 def _at_position(facts: list[Node], at: int) -> Iterator[str]:
     for fact in facts:
-        pointer = fact.prefix[at] if at < len(fact.prefix) else fact.tail
-        if pointer is not None:
-            yield pointer
-
-
-def _of_name(facts: list[Node], name: str) -> Iterator[str]:
-    """What each fact says about a member: `properties` where it declares the name, else `additionalProperties`."""
-    for fact in facts:
-        pointer = fact.fields.get(name, fact.additional)
-        if pointer is not None:
-            yield pointer
+        name = fact.prefix[at] if at < len(fact.prefix) else fact.tail
+        if name is not None:
+            yield name

@@ -2,23 +2,52 @@
 
 What holds for one value is a key: the subschemas that apply to it at once. What a shape says about members and items is
 again a key, so that a recursive schema is a finite graph of keys.
+
+The branches of a oneOf that are not proved exclusive are subtracted from each other, which begins the reduction anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
+from itertools import combinations
 
+from ninfer_vllm.automata.algebra import ANY_TEXT, NO_TEXT, finite, union
+from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.branches import Branch, Expander
-from ninfer_vllm.languages.json_schema.facts import key_of, shapes_of
+from ninfer_vllm.languages.json_schema.facts import shapes_of
+from ninfer_vllm.languages.json_schema.names import place
+from ninfer_vllm.languages.json_schema.object_facts import key_of
 from ninfer_vllm.languages.json_schema.parse import ROOT
 from ninfer_vllm.languages.json_schema.schema import Schema
-from ninfer_vllm.languages.json_schema.shapes import Key, Reduced, Shape, keys_below, keys_needed
-from ninfer_vllm.limits import GRAMMAR_NODES
+from ninfer_vllm.languages.json_schema.shapes import (
+    ANY_STRING,
+    Finite,
+    Key,
+    Reduced,
+    Shape,
+    Strings,
+    keys_below,
+    keys_needed,
+)
+from ninfer_vllm.languages.json_schema.strings import decoded
+from ninfer_vllm.limits import GRAMMAR_NODES, REGULAR_STATES
 
 PROOF_DEPTH = 8
 """Members inside members that are compared to prove two branches of oneOf exclusive."""
+
+INTERSECTION_COST = 256
+"""What the intersection of two patterns counts for, in states: it takes as long as many of them."""
+
+
+class Overlap(Exception):
+    """Some members of the oneOf at a pointer have a value in common, as far as is known."""
+
+    def __init__(self, pointer: str) -> None:
+        super().__init__(pointer)
+        self.pointer = pointer
 
 
 class Reducer:
@@ -29,19 +58,55 @@ class Reducer:
         self._expander = Expander(schema)
         self._reduced: dict[Key, Reduced] = {}
         self._unproved: dict[Key, Reduced] = {}
+        self._texts: dict[Key, Dfa | None] = {}
         self._num_parts = 0
+        self._counted: dict[Shape, int] = {}
         self.root: Key = key_of(schema, (ROOT,))
         """The key of the whole document."""
 
     def reduce(self, key: Key) -> Reduced:
         """The shapes that the subschemas of a key have in common.
 
-        Errors: UnsupportedSchema where the branches of a oneOf are not proved exclusive or no number can be written;
-        LimitExceeded beyond `INTERSECTIONS` merges or `NESTING_DEPTH` references.
+        Errors: UnsupportedSchema where the branches of a oneOf are not proved exclusive and cannot be subtracted, or no
+        number can be written; LimitExceeded beyond `INTERSECTIONS` merges or `NESTING_DEPTH` references.
         """
-        if key not in self._reduced:
-            self._reduced[key] = self._united(key, self._check_exclusive)
+        while key not in self._reduced:
+            try:
+                self._reduced[key] = self._united(key, self._check_exclusive)
+            except Overlap as overlap:
+                self._subtract(overlap)
         return self._reduced[key]
+
+    def _subtract(self, overlap: Overlap) -> None:
+        """From now on, each member of a oneOf excludes the others that it may have a value in common with."""
+        members = self._expander.exclusive[overlap.pointer]
+        pairs = {frozenset((one, other)) for one, other in combinations(range(len(members)), 2)}
+        apart = {pair for pair in pairs if self._may_overlap(*(members[at] for at in pair))}
+        self._expander.keep_apart(overlap.pointer, apart)
+        self._unproved.clear()
+        self._reduced.clear()
+
+    def _may_overlap(self, one: str, other: str) -> bool:
+        """Whether two subschemas may have a value in common, wherever they stand."""
+        try:
+            shapes = self._reduce_unproved(key_of(self._schema, (one, other))).shapes
+            return not all(self._is_void(shape, PROOF_DEPTH) for shape in shapes)
+        except UnsupportedSchema:
+            return True
+
+    def texts(self, key: Key) -> Dfa:
+        """The strings that a key admits.
+
+        Errors: UnsupportedSchema where they depend on themselves.
+        """
+        if key not in self._texts:
+            self._texts[key] = None
+            parts = [_texts_of(shape) for shape in self._reduce_unproved(key).shapes]
+            self._texts[key] = reduce(union, parts, NO_TEXT)
+        found = self._texts[key]
+        if found is None:
+            raise UnsupportedSchema(place(key[0]), "propertyNames", "the keys are described by the object itself")
+        return found
 
     def _reduce_unproved(self, key: Key) -> Reduced:
         """Like `reduce`, with oneOf read as anyOf: where even that is empty, nothing is in common."""
@@ -50,14 +115,15 @@ class Reducer:
         return self._unproved[key]
 
     def _united(self, key: Key, check: Callable[[list[Branch], str], None]) -> Reduced:
-        pointer = key[0] if key else ROOT
+        pointer = place(key[0]) if key else ROOT
         expansion = self._expander.expand(key)
         parts = []
         for branch in expansion.branches:
-            parts.append(shapes_of(self._schema, branch, pointer))
+            parts.append(shapes_of(self._schema, branch, pointer, self.texts))
             self._num_parts += 1 + sum(1 for shape in parts[-1].shapes for _ in keys_below(shape))
             if self._num_parts > GRAMMAR_NODES:
                 raise LimitExceeded("grammar_nodes", GRAMMAR_NODES, self._num_parts, pointer)
+            self._count_states(parts[-1].shapes)
         check([branch for branch, part in zip(expansion.branches, parts, strict=True) if part.shapes], pointer)
         shapes = tuple(dict.fromkeys(shape for part in parts for shape in part.shapes))
         if shapes:
@@ -69,16 +135,32 @@ class Reducer:
         reasons = "; ".join(dict.fromkeys(part.reason for part in parts if part.reason))
         return Reduced((), pointer, reasons or "no value is allowed: the keywords contradict each other")
 
+    def _count_states(self, shapes: tuple[Shape, ...]) -> None:
+        """Bounds the work on automata of one schema, which takes seconds for as many states as one may have."""
+        for shape in shapes:
+            if isinstance(shape, Strings) and shape.patterns and shape not in self._counted:
+                pointer = shape.patterns[0].pointer
+                joins = INTERSECTION_COST * (len(shape.patterns) - 1)
+                self._counted[shape] = joins + len(decoded(shape, pointer).edges)
+                total = sum(self._counted.values())
+                if total > REGULAR_STATES:
+                    raise LimitExceeded("regular_states", REGULAR_STATES, total, pointer)
+
     def _check_exclusive(self, branches: list[Branch], pointer: str) -> None:
         """That every two branches which differ in a oneOf have no value in common (JSC-2)."""
         exclusive = self._expander.exclusive
-        branches = [branch for branch in branches if any(place in exclusive for place, _ in branch.choices)]
-        chosen = [{place: at for place, at in branch.choices if place in exclusive} for branch in branches]
+        branches = [branch for branch in branches if any(where in exclusive for where, _ in branch.choices)]
+        chosen = [{where: at for where, at in branch.choices if where in exclusive} for branch in branches]
         for at, right in enumerate(branches):
             for other, left in enumerate(branches[:at]):
-                clash = next((place for place in chosen[at] if _differs(chosen[other], chosen[at], place)), None)
-                if clash is not None and not self._is_disjoint(left, right, pointer):
-                    raise _not_exclusive(clash, chosen[other][clash], chosen[at][clash])
+                clashes = [
+                    (where, chosen[other][where], chosen[at][where])
+                    for where in chosen[at]
+                    if _differs(chosen[other], chosen[at], where)
+                ]
+                is_apart = any(self._expander.is_apart(*clash) for clash in clashes)
+                if clashes and not is_apart and not self._is_disjoint(left, right, pointer):
+                    raise Overlap(clashes[0][0])
 
     def _is_disjoint(self, left: Branch, right: Branch, pointer: str) -> bool:
         if not left.types & right.types:
@@ -86,7 +168,7 @@ class Reducer:
         both = self._expander.merged(replace(left, choices=()), replace(right, choices=()), pointer)
         try:
             return both is None or all(
-                self._is_void(shape, PROOF_DEPTH) for shape in shapes_of(self._schema, both, pointer).shapes
+                self._is_void(shape, PROOF_DEPTH) for shape in shapes_of(self._schema, both, pointer, self.texts).shapes
             )
         except UnsupportedSchema:
             # Numbers that exist but cannot be written: the branches do have something in common.
@@ -101,14 +183,15 @@ class Reducer:
         )
 
 
-def _differs(left: dict[str, int], right: dict[str, int], place: str) -> bool:
-    return left.get(place, right[place]) != right[place]
+def _texts_of(shape: Shape) -> Dfa:
+    if isinstance(shape, Finite):
+        return finite(item.value for item in shape.values if isinstance(item.value, str))
+    if not isinstance(shape, Strings):
+        return NO_TEXT
+    if shape == ANY_STRING:
+        return ANY_TEXT
+    return decoded(shape, shape.patterns[0].pointer if shape.patterns else "")
 
 
-def _not_exclusive(pointer: str, one: int, other: int) -> UnsupportedSchema:
-    return UnsupportedSchema(
-        pointer,
-        "oneOf",
-        f"branches {one} and {other} of oneOf are not known to exclude each other: give them different types, values, "
-        "or a common required property with different constants; or use anyOf",
-    )
+def _differs(left: dict[str, int], right: dict[str, int], where: str) -> bool:
+    return left.get(where, right[where]) != right[where]

@@ -54,26 +54,17 @@ TABLE = (
     *_rows("annotation", "title description default examples example $comment readOnly writeOnly deprecated"),
     *_rows("annotation", "contentEncoding contentMediaType contentSchema"),
     *_rows("annotation", "discriminator externalDocs xml"),
-    Keyword("pattern", "refused", advice="state the texts with enum, or use a regex constraint"),
-    Keyword("format", "refused", advice="describe the form in the description, or use a regex constraint"),
-    Keyword("multipleOf", "refused", advice="use type integer, or list the values with enum"),
-    Keyword("patternProperties", "refused", advice="declare the keys in properties", vacuous=({},)),
-    Keyword("propertyNames", "refused", D06, advice="declare the keys in properties", vacuous=(True,)),
-    Keyword("minProperties", "refused", advice="list the needed keys in required", vacuous=(0,)),
-    Keyword("maxProperties", "refused", advice="declare the keys and set additionalProperties to false"),
-    Keyword("dependentRequired", "refused", D19, advice="state the cases with anyOf", vacuous=({},)),
-    Keyword("dependentSchemas", "refused", D19, advice="state the cases with anyOf", vacuous=({},)),
-    Keyword("dependencies", "refused", advice="state the cases with anyOf", vacuous=({},)),
-    Keyword("uniqueItems", "refused", advice="check the items after parsing", vacuous=(False,)),
-    Keyword("contains", "refused", D06, advice="state the items with prefixItems"),
-    Keyword("minContains", "refused", D19, advice="state the items with prefixItems"),
-    Keyword("maxContains", "refused", D19, advice="state the items with prefixItems"),
-    Keyword("not", "refused", advice="state what is allowed instead of what is not", vacuous=(False,)),
-    Keyword("if", "refused", D07, advice="state the cases with anyOf"),
-    Keyword("then", "refused", D07, advice="state the cases with anyOf"),
-    Keyword("else", "refused", D07, advice="state the cases with anyOf"),
-    Keyword("unevaluatedProperties", "refused", D19, advice="use additionalProperties", vacuous=(True,)),
-    Keyword("unevaluatedItems", "refused", D19, advice="use items", vacuous=(True,)),
+    *_rows("assertion", "pattern format multipleOf"),
+    *_rows("assertion", "patternProperties minProperties maxProperties"),
+    *_rows("assertion", "propertyNames", D06),
+    *_rows("assertion", "dependentRequired dependentSchemas", D19),
+    *_rows("assertion", "dependencies"),
+    *_rows("assertion", "uniqueItems"),
+    *_rows("assertion", "contains", D06),
+    *_rows("assertion", "minContains maxContains", D19),
+    *_rows("assertion", "not"),
+    *_rows("assertion", "if then else", D07),
+    *_rows("assertion", "unevaluatedProperties unevaluatedItems", D19),
     Keyword("$anchor", "refused", D19, advice="refer to the schema by a JSON Pointer"),
     Keyword("$dynamicAnchor", "refused", D20, advice="refer to the schema by a JSON Pointer"),
     Keyword("$dynamicRef", "refused", D20, advice="use $ref with a JSON Pointer"),
@@ -83,13 +74,6 @@ TABLE = (
 )
 BY_NAME = {keyword.name: keyword for keyword in TABLE}
 NAMES = tuple(BY_NAME)
-
-_FORMAT_NAMES = (
-    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri-reference "
-    "uri-template json-pointer relative-json-pointer regex uuid int32 int64 float double"
-)
-FORMATS = frozenset(_FORMAT_NAMES.split())
-"""Formats that state a form; any other name is one nobody has defined."""
 
 
 def find(name: str, dialect: Dialect) -> Keyword | None:

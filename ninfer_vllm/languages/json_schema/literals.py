@@ -36,8 +36,12 @@ def constant(value: Json, pointer: str) -> Constant:
 
     Errors: UnsupportedSchema at the pointer of a number that parsing would round, or an integer beyond 64 bits.
     """
-    exact = _value(value, pointer)
-    return Constant(exact, spell(exact), identity(exact))
+    return constant_of(_value(value, pointer))
+
+
+def constant_of(value: Value) -> Constant:
+    """The constant of an exact value."""
+    return Constant(value, spell(value), identity(value))
 
 
 def exact_number(value: Json, pointer: str, keyword: str) -> Fraction | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 
+from ninfer_vllm.automata.algebra import difference, finite
 from ninfer_vllm.constraint import JsonOptions
-from ninfer_vllm.errors import LimitExceeded
+from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.grammar.checks import count_nodes
 from ninfer_vllm.grammar.ir import (
     NOTHING,
@@ -18,12 +20,15 @@ from ninfer_vllm.grammar.ir import (
     text,
     walk,
 )
-from ninfer_vllm.languages.json_schema.arrays import array_text
+from ninfer_vllm.languages.json_schema.arrays import array_text, unique_array_text
 from ninfer_vllm.languages.json_schema.emptiness import is_inhabited, max_items
 from ninfer_vllm.languages.json_schema.intersect import Reducer
+from ninfer_vllm.languages.json_schema.item_counts import ItemState, live_states, may_end, start_state
+from ninfer_vllm.languages.json_schema.listing import listed_values
 from ninfer_vllm.languages.json_schema.literals import Value, spell
-from ninfer_vllm.languages.json_schema.numbers import ANY_NUMBER, integer_automaton, number_automaton
-from ninfer_vllm.languages.json_schema.objects import Member, object_text
+from ninfer_vllm.languages.json_schema.numbers import ANY_NUMBER, interval_automaton
+from ninfer_vllm.languages.json_schema.objects import Member, counted_object_text, object_text
+from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH
 from ninfer_vllm.languages.json_schema.shapes import (
     ANY,
     ANY_ARRAY,
@@ -31,15 +36,17 @@ from ninfer_vllm.languages.json_schema.shapes import (
     ANY_OBJECT,
     ANY_STRING,
     Array,
+    Decimals,
     Finite,
     Integers,
     Key,
     Numbers,
     Object,
+    Others,
     Shape,
     Strings,
 )
-from ninfer_vllm.languages.json_schema.strings import QUOTE, all_but, character, patterned
+from ninfer_vllm.languages.json_schema.strings import QUOTE, all_but, character, patterned, spelled
 from ninfer_vllm.languages.json_schema.tokens import COMPACT, FLEXIBLE, Tokens, joined, white_space
 from ninfer_vllm.limits import GRAMMAR_NODES
 
@@ -128,17 +135,27 @@ class Lowering:
         members = [
             Member(self._member_text(self._constant(field.name), field.key), field.is_required)
             for field in shape.fields
-            if field.key in self._inhabited or field.key == ANY
+            if field.key in self._inhabited
         ]
-        other = None
-        if shape.additional == ANY or shape.additional in self._inhabited:
-            other = self._other_member(frozenset(field.name for field in shape.fields), shape.additional, name)
-        return object_text(members, other, self._tokens, lambda part, expr: self._share(f"{name}_{part}", expr))
+        declared = frozenset(field.name for field in shape.fields)
+        others = [self._other_member(declared, other, name) for other in shape.others if other.key in self._inhabited]
+        other = alternation(*others) if others else None
+        share = lambda part, expr: self._share(f"{name}_{part}", expr)  # noqa: E731
+        if shape.count == ANY_LENGTH and not shape.witnesses:
+            return object_text(members, other, self._tokens, share)
+        witnesses = [self._other_member(declared, witness, name) for witness in shape.witnesses]
+        return counted_object_text(members, other, witnesses, shape.count, self._tokens, share)
 
-    def _other_member(self, declared: frozenset[str], key: Key, name: str) -> Expr:
+    def _other_member(self, declared: frozenset[str], other: Others, name: str) -> Expr:
+        if other.keys is not None:
+            # Classes of keys leave out the declared ones where those could be among them.
+            automaton = difference(other.keys.automaton, finite(sorted(declared)))
+            keys = joined(QUOTE, self._share("key", Regular(spelled(automaton))), QUOTE)
+            return self._member(keys, other.key, name)
         if not declared:
-            return self._plain("member") if key == ANY else self._member(self._plain("string"), key, name)
-        return self._member(joined(QUOTE, self._share("key", Regular(all_but(sorted(declared)))), QUOTE), key, name)
+            return self._plain("member") if other.key == ANY else self._member(self._plain("string"), other.key, name)
+        keys = joined(QUOTE, self._share("key", Regular(all_but(sorted(declared)))), QUOTE)
+        return self._member(keys, other.key, name)
 
     def _member(self, name_text: Expr, key: Key, name: str) -> Expr:
         return self._share(f"{name}_other", self._member_text(name_text, key))
@@ -147,10 +164,50 @@ class Lowering:
         return joined(name_text, self._tokens.between(":"), self._value(key))
 
     def _array(self, shape: Array) -> Expr:
+        if shape.contains:
+            return self._counted_array(shape)
         length = (shape.length.minimum, max_items(shape, self._inhabited))
+        if shape.unique is not None and length[1] not in (0, 1):
+            return self._unique_array(shape, length, shape.unique)
         return array_text(
             lambda at: self._value(shape.position(at)), len(shape.prefix), length, self._tokens, self._share
         )
+
+    def _counted_array(self, shape: Array) -> Expr:
+        if shape.unique is not None:
+            raise UnsupportedSchema(shape.unique, "uniqueItems", "uniqueItems beside contains is not supported")
+        states = live_states(shape, self._inhabited)
+        for state in states:
+            self._names[shape, state] = self._fresh("items")
+        for state, items in states.items():
+            loops = [self._item(key) for key, after in items if after == state]
+            ends = [joined(self._item(key), self._state(shape, after)) for key, after in items if after != state]
+            if may_end(shape, state):
+                ends.insert(0, self._tokens.closing("]"))
+            body = alternation(*ends)
+            self._rules[self._names[shape, state]] = (
+                joined(Repeat(alternation(*loops), 0, None), body) if loops else body
+            )
+        start = start_state(shape)
+        options = [joined(self._value(key), self._state(shape, after)) for key, after in states[start]]
+        filled = joined(self._tokens.opening("["), alternation(*options)) if options else NOTHING
+        return alternation(self._tokens.empty("[]"), filled) if may_end(shape, start) else filled
+
+    def _item(self, key: Key) -> Expr:
+        return joined(self._tokens.between(","), self._value(key))
+
+    def _state(self, shape: Array, state: ItemState) -> Rule:
+        return Rule(self._names[shape, state])
+
+    def _unique_array(self, shape: Array, length: tuple[int, int | None], pointer: str) -> Expr:
+        def values_at(at: int) -> list[tuple[Hashable, Expr]]:
+            values = listed_values(self._reducer.reduce(shape.position(at)).shapes, pointer)
+            return [(item.identity, self._constant(item.value)) for item in values]
+
+        found = unique_array_text(values_at, length, self._tokens, self._share, pointer)
+        if found == NOTHING:
+            raise UnsupportedSchema(pointer, "uniqueItems", "there are fewer different items than minItems asks for")
+        return found
 
     def _string(self, shape: Strings, name: str) -> Expr:
         if shape.patterns:
@@ -158,12 +215,10 @@ class Lowering:
         counted = Repeat(self._plain("character"), shape.length.minimum, shape.length.maximum)
         return self._share("string", joined(QUOTE, counted, QUOTE))
 
-    def _interval(self, shape: Integers | Numbers) -> Expr:
+    def _interval(self, shape: Integers | Numbers | Decimals) -> Expr:
         if shape not in self._names:
-            whole = isinstance(shape, Integers)
-            self._names[shape] = self._fresh("integer" if whole else "number")
-            automaton = integer_automaton(shape) if isinstance(shape, Integers) else number_automaton(shape)
-            self._rules[self._names[shape]] = Regular(automaton)
+            self._names[shape] = self._fresh("integer" if isinstance(shape, Integers) else "number")
+            self._rules[self._names[shape]] = Regular(interval_automaton(shape))
         return Rule(self._names[shape])
 
     def _constant(self, value: Value) -> Expr:
@@ -202,7 +257,7 @@ class Lowering:
             return joined(QUOTE, Repeat(self._plain("character"), 0, None), QUOTE)
         if name == "character":
             return character()
-        return Regular(integer_automaton(ANY_INTEGER) if name == "integer" else number_automaton(ANY_NUMBER))
+        return Regular(interval_automaton(ANY_INTEGER if name == "integer" else ANY_NUMBER))
 
     def _share(self, name: str, expr: Expr) -> Expr:
         """The rule of an expression; equal expressions have one rule."""

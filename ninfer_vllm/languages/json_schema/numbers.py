@@ -9,25 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
-from math import ceil, floor, inf, isinf, nextafter
+from functools import lru_cache, reduce
+from math import ceil, floor, inf, isinf, nextafter, prod
 from struct import pack, unpack
 from sys import float_info
 
-from ninfer_vllm.automata.algebra import NO_TEXT, union
+from ninfer_vllm.automata.algebra import NO_TEXT, intersection, union
 from ninfer_vllm.automata.decimals import at_least, at_most
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.integers import CACHED_INTERVALS, integer_interval, negated
+from ninfer_vllm.automata.multiples import broken_decimals, multiples, plain_integers, short_decimals
 from ninfer_vllm.automata.numbers import magnitude_interval
-from ninfer_vllm.errors import UnsupportedSchema
+from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.literals import INT64_MAX, INT64_MIN
-from ninfer_vllm.languages.json_schema.schema import Bound
-from ninfer_vllm.languages.json_schema.shapes import Integers, Numbers
+from ninfer_vllm.languages.json_schema.schema import Bound, Divisor
+from ninfer_vllm.languages.json_schema.shapes import Decimals, Integers, Numbers
 
 GREATEST_DECIMAL = Fraction(17976931348623158 * 10**292)
 """The greatest decimal of 17 significant digits that parses to a finite binary64 value."""
 
 ANY_NUMBER = Numbers(-GREATEST_DECIMAL, GREATEST_DECIMAL, (INT64_MIN, INT64_MAX))
+
+MULTIPLE_STATES = 2_048
+"""States of the automata of all divisors of one number together: a divisor has up to as many as its numerator."""
 
 Limit = tuple[Fraction, bool]
 """A lower limit, and whether it lies outside itself; the greater pair is the stronger limit."""
@@ -73,9 +77,37 @@ def numbers(bounds: Iterable[Bound], pointer: str) -> Numbers | None:
     return kept
 
 
+@lru_cache(maxsize=CACHED_INTERVALS)
 def integer_automaton(shape: Integers) -> Dfa:
     """The spellings of integers: plain decimals."""
-    return integer_interval(shape.low, shape.high)
+    interval = integer_interval(shape.low, shape.high)
+    return interval if not shape.divisors else intersection(interval, _multiples(shape.divisors, with_point=False))
+
+
+@lru_cache(maxsize=CACHED_INTERVALS)
+def decimal_automaton(shape: Decimals) -> Dfa:
+    """The spellings of plain decimals with a point."""
+    interval = number_automaton(Numbers(shape.low, shape.high, (0, -1)))
+    points = _multiples(shape.divisors, with_point=True)
+    if not shape.is_whole:
+        points = intersection(points, broken_decimals())
+    return intersection(interval, points)
+
+
+def interval_automaton(shape: Integers | Numbers | Decimals) -> Dfa:
+    """The spellings of the numbers of a shape."""
+    if isinstance(shape, Integers):
+        return integer_automaton(shape)
+    return number_automaton(shape) if isinstance(shape, Numbers) else decimal_automaton(shape)
+
+
+def _multiples(divisors: tuple[Divisor, ...], *, with_point: bool) -> Dfa:
+    """The plain decimals, with a point or without, that all the divisors admit."""
+    automata = [multiples(one.value, is_negated=one.is_negated, with_point=with_point) for one in divisors]
+    num_states = prod(len(automaton.edges) for automaton in automata)
+    if num_states > MULTIPLE_STATES:
+        raise LimitExceeded("multiple_states", MULTIPLE_STATES, num_states)
+    return reduce(intersection, automata, short_decimals() if with_point else plain_integers())
 
 
 @lru_cache(maxsize=CACHED_INTERVALS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ninfer_vllm.grammar.ir import Expr, Repeat, alternation, optional
+from ninfer_vllm.grammar.ir import EMPTY_TEXT, NOTHING, Expr, Repeat, alternation, optional
+from ninfer_vllm.languages.json_schema.schema import Length
 from ninfer_vllm.languages.json_schema.tokens import Tokens, joined
 
 
@@ -49,3 +50,76 @@ def _all_optional(
     if not heads:
         return empty
     return alternation(empty, joined(tokens.opening("{"), alternation(*reversed(heads)), tokens.closing("}")))
+
+
+def counted_object_text(
+    members: list[Member],
+    other: Expr | None,
+    witnesses: list[Expr],
+    count: Length,
+    tokens: Tokens,
+    share: Callable[[str, Expr], Expr],
+) -> Expr:
+    """The texts of an object whose members are counted, or in which some must stand behind all others.
+
+    Formula: declared members in order, then `other` ones, then `witnesses`; `count` members altogether.
+    """
+    text = _Counted(members, other, witnesses, count, tokens)
+    top = max(count.minimum, 1) if count.maximum is None else count.maximum
+    # What may follow so many members, from the last field to the first.
+    rest = [text.behind_fields(num_members) for num_members in range(min(len(members), top) + 1)]
+    for at in reversed(range(len(members))):
+        shared = [expr if expr in (NOTHING, EMPTY_TEXT) else share("members", expr) for expr in rest]
+        rest = [text.at_field(at, num_members, shared) for num_members in range(min(at, top) + 1)]
+    (begun,) = rest
+    filled = joined(tokens.opening("{"), begun, tokens.closing("}"))
+    # The empty object is written in its own way, so that nothing but it is said twice.
+    return alternation(tokens.empty("{}"), filled) if text.may_be_empty else filled
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The parts of a counted object."""
+
+    members: list[Member]
+    other: Expr | None
+    witnesses: list[Expr]
+    count: Length
+    tokens: Tokens
+
+    @property
+    def may_be_empty(self) -> bool:
+        is_needed = any(member.is_required for member in self.members) or bool(self.witnesses)
+        return self.count.minimum == 0 and not is_needed
+
+    def at_field(self, at: int, num_members: int, rest: list[Expr]) -> Expr:
+        """What may follow when a field is next; `rest` is what may follow behind it, by the number of members."""
+        member = self.members[at]
+        options = [] if member.is_required else [rest[num_members]]
+        if self.count.maximum is None or num_members < self.count.maximum:
+            taken = joined(self._comma(num_members), member.text, rest[min(num_members + 1, len(rest) - 1)])
+            options.insert(0, taken)
+        return alternation(*(option for option in options if option != NOTHING))
+
+    def behind_fields(self, num_members: int) -> Expr:
+        """What may follow when only others and witnesses are left."""
+        before = num_members + len(self.witnesses)
+        least = max(self.count.minimum - before, 0)
+        most = None if self.count.maximum is None else self.count.maximum - before
+        options = []
+        if least == 0 and (most is None or most >= 0) and (num_members or self.witnesses):
+            options.append(self._listed(num_members, self.witnesses))
+        if self.other is not None and (most is None or most >= max(least, 1)):
+            more = Repeat(
+                joined(self.tokens.between(","), self.other), max(least - 1, 0), None if most is None else most - 1
+            )
+            ends = self._listed(1, self.witnesses)
+            options.append(joined(self._comma(num_members), self.other, more, ends))
+        return alternation(*options)
+
+    def _listed(self, num_members: int, texts: list[Expr]) -> Expr:
+        parts = [joined(self._comma(num_members + at), text) for at, text in enumerate(texts)]
+        return joined(*parts) if parts else EMPTY_TEXT
+
+    def _comma(self, num_members: int) -> Expr:
+        return self.tokens.between(",") if num_members else EMPTY_TEXT

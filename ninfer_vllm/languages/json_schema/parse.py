@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ninfer_vllm.constraint import JsonOptions
 from ninfer_vllm.errors import ConstraintError, InvalidSchema
-from ninfer_vllm.languages.json_schema.assertions import NodeReader
+from ninfer_vllm.languages.json_schema.assertions import read_node
 from ninfer_vllm.languages.json_schema.dialects import Dialect, dialect_of
 from ninfer_vllm.languages.json_schema.document import Json, read_document
 from ninfer_vllm.languages.json_schema.references import resolve
@@ -59,10 +59,11 @@ class _Parser:
             return Node(pointer) if value else Node(pointer, types=frozenset())
         if not isinstance(value, dict):
             raise InvalidSchema(pointer, f"a schema must be an object{_or_boolean(self._dialect)}")
-        reader = NodeReader(pointer, value, self._dialect, ignores_unknown=self._ignores_unknown)
-        node = reader.read()
+        reader = read_node(pointer, value, self._dialect, ignores_unknown=self._ignores_unknown)
+        node = reader.node
         self._problems.extend(reader.problems)
         self._todo.extend(reversed(reader.children))
+        self._nodes.update((derived.pointer, derived) for derived in reader.derived)
         return node if reader.reference is None else self._referring(node, *reader.reference)
 
     def _referring(self, node: Node, reference: str, pointer: str) -> Node:

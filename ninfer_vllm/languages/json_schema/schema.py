@@ -9,9 +9,10 @@ from typing import Literal
 
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.languages.json_schema.literals import Constant
+from ninfer_vllm.languages.json_schema.names import ANY_VALUE, NO_VALUE, is_negated, negated
 
 Type = Literal["null", "boolean", "integer", "fraction", "string", "array", "object"]
-"""`fraction` stands for every number however it is spelled; it never occurs without `integer`."""
+"""`fraction` stands for the numbers that are no integers."""
 
 ALL_TYPES: frozenset[Type] = frozenset(("null", "boolean", "integer", "fraction", "string", "array", "object"))
 TYPE_NAMES: dict[str, frozenset[Type]] = {
@@ -68,10 +69,48 @@ ANY_LENGTH = Length()
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A set of strings as an automaton over their characters, and the keyword that stated it."""
+    """A set of strings as an automaton over their characters; patterns with equal names are equal sets."""
 
-    pointer: str
-    automaton: Dfa
+    name: Hashable
+    automaton: Dfa = field(compare=False)
+    pointer: str = field(default="", compare=False)
+    """The keyword that stated it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divisor:
+    """What a number is a multiple of, or is not."""
+
+    value: Fraction
+    is_negated: bool
+    pointer: str = field(compare=False)
+
+    def admits(self, number: Fraction) -> bool:
+        """Whether the number is a multiple, or is none where that is asked."""
+        return ((number / self.value).denominator == 1) != self.is_negated
+
+
+@dataclass(frozen=True, slots=True)
+class Containment:
+    """How many items from an index on satisfy a subschema."""
+
+    name: str
+    count: Length
+    start: int
+    pointer: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """That some member has a key that all the patterns accept and that is none of `but`, and a certain value."""
+
+    patterns: tuple[Pattern, ...]
+    but: tuple[str, ...]
+    key_name: str
+    """The subschema that the key satisfies too."""
+    name: str
+    """The subschema that the value satisfies."""
+    pointer: str = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +133,29 @@ class Node:
     values_pointer: str = ""
     identities: frozenset[Hashable] = frozenset()
     """Of `values`, for the question whether one of them is equal."""
+    excluded: tuple[Constant, ...] = ()
+    """Scalars that are not admitted."""
     characters: Length = ANY_LENGTH
     patterns: tuple[Pattern, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    divisors: tuple[Divisor, ...] = ()
     items: Length = ANY_LENGTH
     prefix: tuple[str, ...] = ()
     tail: str | None = None
+    contains: tuple[Containment, ...] = ()
+    unique: str | None = None
+    """The uniqueItems keyword that holds."""
     fields: dict[str, str] = field(default_factory=dict)
+    patterned: tuple[tuple[Pattern, str], ...] = ()
+    """Of patternProperties: keys, and what holds for their values."""
     additional: str | None = None
+    names: str | None = None
+    """What holds for every key."""
+    members: Length = ANY_LENGTH
     required: tuple[str, ...] = ()
+    present: tuple[Presence, ...] = ()
+    unevaluated_items: str | None = None
+    unevaluated_properties: str | None = None
     applicators: tuple[Applicator, ...] = ()
     own_place: int = 0
     """How many applicators are written before the properties: fields are declared in reading order."""
@@ -110,23 +163,32 @@ class Node:
     @property
     def is_trivial(self) -> bool:
         """Whether every value is admitted."""
-        return not self.asserts and not self.applicators and self.types == ALL_TYPES
+        is_closed = self.unevaluated_items is not None or self.unevaluated_properties is not None
+        return not self.asserts and not self.applicators and self.types == ALL_TYPES and not is_closed
 
     @property
     def asserts(self) -> bool:
         """Whether the node's own keywords say more than its types."""
         return (
-            self.values is not None
-            or self.characters != ANY_LENGTH
-            or self.items != ANY_LENGTH
-            or bool(self.patterns or self.bounds or self.prefix or self.fields or self.required)
-            or self.tail is not None
-            or self.additional is not None
+            bool(self.patterns or self.bounds or self.divisors or self.prefix or self.contains)
+            or bool(self.fields or self.patterned or self.required or self.present or self.excluded)
+            or any(length != ANY_LENGTH for length in (self.characters, self.items, self.members))
+            or any(part is not None for part in (self.values, self.tail, self.unique, self.additional, self.names))
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """All subschemas that the root reaches."""
+    """All subschemas that the root reaches, by their names; derived ones are added while it is reduced."""
 
     nodes: dict[str, Node]
+
+    def __post_init__(self) -> None:
+        self.nodes[ANY_VALUE] = Node(ANY_VALUE)
+        self.nodes[NO_VALUE] = Node(NO_VALUE, types=frozenset())
+
+    def is_trivial(self, name: str) -> bool:
+        """Whether the subschema plainly admits every value."""
+        if is_negated(name):
+            return not self.nodes[negated(name)].types
+        return self.nodes[name].is_trivial

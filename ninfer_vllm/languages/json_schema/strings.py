@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 
-from ninfer_vllm.automata.algebra import ANY_TEXT, counted, explore, finite, intersection, minimise
+from ninfer_vllm.automata.algebra import ANY_TEXT, explore, finite, intersection, minimise
 from ninfer_vllm.automata.charset import ANY, CharSet
 from ninfer_vllm.automata.dfa import Dfa, Edge
+from ninfer_vllm.automata.lengths import limited
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.grammar.ir import Chars, Expr, Literal, alternation, sequence
 from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH
@@ -20,8 +21,11 @@ CONTROLS = CharSet.from_ranges([(0, 0x1F)])
 SHORT_ESCAPES = {'"': '"', "\\": "\\", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 ESCAPED = CONTROLS | CharSet.from_chars('"\\')
 DIRECT = ANY - ESCAPED
-UNFINISHED = -1
-"""No state: an escape goes on."""
+CACHED_STRINGS = 64
+CACHED_SETS = 1_024
+
+MINIMISED_STATES = 4_096
+"""States up to which the automaton of spellings is made minimal."""
 
 LONG_ESCAPES = CONTROLS - CharSet.from_chars(SHORT_ESCAPES)
 
@@ -41,7 +45,8 @@ def spelled(automaton: Dfa) -> Dfa:
         lambda state: _after_escape(automaton, *state) if state[1] else _spelled_edges(automaton, state[0]),
         lambda state: not state[1] and state[0] in automaton.accepting,
     )
-    return minimise(result)
+    # A large automaton is one of counted texts, of which few states could be joined.
+    return minimise(result) if len(result.edges) <= MINIMISED_STATES else result
 
 
 def all_but(texts: Iterable[str]) -> Dfa:
@@ -61,18 +66,31 @@ def all_but(texts: Iterable[str]) -> Dfa:
     return Dfa(tuple(edges), frozenset(ends))
 
 
-def patterned(shape: Strings, pointer: str) -> Dfa:
-    """The spellings, without quotes, of the strings of a shape with patterns.
+@lru_cache(maxsize=CACHED_STRINGS)
+def decoded(shape: Strings, pointer: str) -> Dfa:
+    """The strings of a shape with patterns, character by character as they are meant.
 
     Errors: LimitExceeded beyond `AUTOMATON_LENGTH` or `REGULAR_STATES`.
     """
-    automata = [pattern.automaton for pattern in shape.patterns]
     explicit = max(shape.length.minimum, shape.length.maximum or 0)
-    if explicit > AUTOMATON_LENGTH:
-        raise LimitExceeded("automaton_length", AUTOMATON_LENGTH, explicit, pointer)
-    if shape.length != ANY_LENGTH:
-        automata.append(counted(shape.length.minimum, shape.length.maximum))
-    return spelled(reduce(intersection, automata))
+    try:
+        automaton = reduce(intersection, [pattern.automaton for pattern in shape.patterns] or [ANY_TEXT])
+        if shape.length == ANY_LENGTH:
+            return automaton
+        if explicit > AUTOMATON_LENGTH:
+            raise LimitExceeded("automaton_length", AUTOMATON_LENGTH, explicit, pointer)
+        return limited(automaton, shape.length.minimum, shape.length.maximum)
+    except LimitExceeded as error:
+        raise LimitExceeded(error.limit, error.allowed, error.given, pointer) from None
+
+
+@lru_cache(maxsize=CACHED_STRINGS)
+def patterned(shape: Strings, pointer: str) -> Dfa:
+    """The spellings, without quotes, of the strings of a shape with patterns."""
+    try:
+        return spelled(decoded(shape, pointer))
+    except LimitExceeded as error:
+        raise LimitExceeded(error.limit, error.allowed, error.given, pointer) from None
 
 
 def _last_digits(row: str) -> CharSet:
@@ -108,8 +126,8 @@ def _spelled_edges(automaton: Dfa, state: int) -> Iterator[tuple[CharSet, tuple[
     """Direct characters, and a backslash where some character of the state is escaped."""
     escapes = False
     for chars, target in automaton.edges[state]:
-        direct = chars & DIRECT
-        escapes = escapes or bool(chars & ESCAPED)
+        direct, escaped = _split(chars)
+        escapes = escapes or bool(escaped)
         if direct:
             yield direct, (target, "")
     if escapes:
@@ -118,15 +136,30 @@ def _spelled_edges(automaton: Dfa, state: int) -> Iterator[tuple[CharSet, tuple[
 
 def _after_escape(automaton: Dfa, state: int, read: str) -> Iterator[tuple[CharSet, tuple[int, str]]]:
     """One more character of an escape, from the state in which its backslash was read."""
-    continuations: dict[str, int] = {}
+    unfinished: dict[str, None] = {}
     for chars, target in automaton.edges[state]:
-        for code in chars & ESCAPED:
-            spelling = _spelling(chr(code))
-            if spelling.startswith(read):
-                # No spelling begins another one, so a complete one has a single target.
-                continuations[spelling[: len(read) + 1]] = target if len(spelling) == len(read) + 1 else UNFINISHED
-    for longer, target in continuations.items():
-        yield CharSet.from_chars(longer[-1]), ((state, longer) if target == UNFINISHED else (target, ""))
+        ends, longer = _continuations(_split(chars)[1], read)
+        # No spelling begins another one, so a complete one has a single target.
+        if ends:
+            yield ends, (target, "")
+        unfinished.update(dict.fromkeys(longer))
+    for spelling in unfinished:
+        yield CharSet.from_chars(spelling[-1]), (state, spelling)
+
+
+@lru_cache(maxsize=CACHED_SETS)
+def _continuations(escaped: CharSet, read: str) -> tuple[CharSet, tuple[str, ...]]:
+    """The characters that complete a spelling after its first ones, and the longer beginnings of others."""
+    spellings = [spelling for spelling in map(_spelling, map(chr, escaped)) if spelling.startswith(read)]
+    size = len(read) + 1
+    ends = CharSet.from_chars(spelling[-1] for spelling in spellings if len(spelling) == size)
+    return ends, tuple(dict.fromkeys(spelling[:size] for spelling in spellings if len(spelling) > size))
+
+
+@lru_cache(maxsize=CACHED_SETS)
+def _split(chars: CharSet) -> tuple[CharSet, CharSet]:
+    """The characters that are written directly, and those that are escaped."""
+    return chars & DIRECT, chars & ESCAPED
 
 
 def _spelling(char: str) -> str:

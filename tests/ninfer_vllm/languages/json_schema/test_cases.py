@@ -46,7 +46,18 @@ pytestmark = pytest.mark.contract(
     "JST-7",
     "JST-8",
     "JST-9",
+    "JSX-1",
     "JSX-11",
+    "JSX-2",
+    "JSX-3",
+    "JSX-4",
+    "JSX-5",
+    "JSX-6",
+    "JSX-7",
+    "JSX-8",
+    "JSX-9",
+    "RGX-6",
+    "RGX-7",
 )
 
 FOLDER = Path(__file__).resolve().parents[3] / "data" / "json_schema"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
 from itertools import islice
@@ -11,18 +12,18 @@ from typing import Any
 import pytest
 
 from ninfer_vllm.constraint import JsonOptions
-from ninfer_vllm.errors import ConstraintError, LimitExceeded
+from ninfer_vllm.errors import ConstraintError
 from ninfer_vllm.languages.json_schema import lower_json_schema
 from tests.support.collections import collection
 from tests.support.oracles.json_texts import find_spelling, spellings
 from tests.support.oracles.recogniser import Recogniser
 
 OPTIONS = JsonOptions(unknown_keywords="annotation")
-EVERY = 8
-"""One schema in so many is compiled: all of them take minutes in the plain recogniser."""
+EVERY = int(os.environ.get("NINFER_REAL_SCHEMAS_EVERY", "16"))
+"""One schema in so many is compiled: all of them take many minutes in the plain recogniser."""
 
 MAX_VALUE_CHARS = 1_500
-LEAST_SHARE = 0.5
+LEAST_SHARE = 0.85
 MAX_LOWERING_S = 10.0
 
 
@@ -37,7 +38,7 @@ def test_real_values_are_decided_right() -> None:
             grammar = lower_json_schema(json.dumps(row["schema"]), OPTIONS)
         except ConstraintError as error:
             counts[type(error).__name__] += 1
-            if not error.place or isinstance(error, LimitExceeded):
+            if "pointer" not in error.place:
                 wrong.append(f"{row['id']}: {error}")
             continue
         assert time.process_time() - began < MAX_LOWERING_S, row["id"]

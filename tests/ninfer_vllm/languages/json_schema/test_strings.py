@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ninfer_vllm.automata.algebra import complement, counted, finite
+from ninfer_vllm.automata.expressions import pattern_dfa
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.grammar.ir import Grammar
 from ninfer_vllm.languages.json_schema.schema import Length, Pattern
@@ -52,7 +53,10 @@ def test_all_but_has_every_other_string(declared: list[str], others: list[str]) 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4), st.lists(texts, max_size=8), st.integers(0, 3), st.integers(0, 3))
 def test_patterns_and_length_hold_at_once(allowed: list[str], others: list[str], minimum: int, extra: int) -> None:
-    patterns = (Pattern("", finite(allowed)), Pattern("", complement(finite(others))))
+    patterns = (
+        Pattern(("allowed", *allowed), finite(allowed)),
+        Pattern(("others", *others), complement(finite(others))),
+    )
     automaton = patterned(Strings(Length(minimum, minimum + extra), patterns), "")
     for text in (*allowed, *others):
         inside = text in allowed and text not in others and minimum <= len(text) <= minimum + extra
@@ -65,7 +69,12 @@ def test_spelling_counts_decoded_characters() -> None:
     assert not automaton.accepts("\\n")
 
 
+def test_length_that_a_pattern_has_anyway_costs_nothing() -> None:
+    word = Pattern("word", pattern_dfa("^[a-z]{3}$"))
+    assert patterned(Strings(Length(1, 5), (word,)), "") == patterned(Strings(Length(), (word,)), "")
+
+
 @pytest.mark.contract("JSC-5")
 def test_length_in_an_intersection_is_limited() -> None:
     with pytest.raises(LimitExceeded):
-        patterned(Strings(Length(0, AUTOMATON_LENGTH + 1), (Pattern("/pattern", finite(["a"])),)), "/pattern")
+        patterned(Strings(Length(0, AUTOMATON_LENGTH + 1), (Pattern("a+", pattern_dfa("^a+$")),)), "/pattern")
