@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from pydantic import PydanticUndefinedAnnotation, PydanticUserError
+
 from ninfer_vllm.errors import ConflictingConstraint, ConstraintError, InvalidChoice, InvalidSchema
 
 Kind = Literal["grammar", "json_object", "json_schema", "choice", "regex"]
@@ -54,6 +56,10 @@ class OutputConstraint:
     options: JsonOptions = DEFAULT_OPTIONS
     model: Any = field(default=None, compare=False, repr=False)
     """The pydantic model or TypeAdapter that `parse` returns instances of; no part of the identity."""
+
+    def __post_init__(self) -> None:
+        _require_member("kind", self.kind, get_args(Kind))
+        _require_text("source", self.source)
 
     @classmethod
     def grammar(cls, text: str) -> OutputConstraint:
@@ -103,7 +109,8 @@ class OutputConstraint:
         if isinstance(schema, str):
             return cls("json_schema", _require_text("schema", schema), options=options)
         if isinstance(schema, Mapping | bool):
-            return cls("json_schema", _schema_text(schema), options=options)
+            plain = schema if isinstance(schema, bool) else dict(schema)
+            return cls("json_schema", _schema_text(plain), options=options)
         return cls("json_schema", _schema_text(_pydantic_schema(schema)), options=options, model=schema)
 
     def __deepcopy__(self, memo: dict[int, object]) -> OutputConstraint:
@@ -154,4 +161,7 @@ def _pydantic_schema(source: Any) -> object:
         raise InvalidSchema(
             "", f"expected a dict, JSON text, a pydantic model or a TypeAdapter, got {type(source).__name__}"
         )
-    return build()
+    try:
+        return build()
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        raise InvalidSchema("", f"pydantic makes no JSON Schema of {source!r}: {error}") from None

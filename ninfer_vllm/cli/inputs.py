@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ninfer_vllm.limits import SCHEMA_TEXT_CHARS
+
 STANDARD_INPUT = "-"
 EMBEDDED = {"embedded": "smollm2", "smollm2": "smollm2", "tiny-qwen3": "tiny-qwen3"}
 """Names that stand for an embedded model wherever a model is named."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAX_BYTES = 4 * SCHEMA_TEXT_CHARS
+"""Bytes of the largest text any language takes: a character has up to four."""
 PATH_STARTS = ("/", "./", "../")
 
 
@@ -21,13 +26,25 @@ def read_text(name: str) -> str:
     Errors: UnusableInput.
     """
     try:
-        data = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+        data = _read(name)
     except OSError as error:
-        raise UnusableInput(f"{name}: {error.strerror or error}") from None
+        raise UnusableInput(f"{name or 'an empty name'}: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise UnusableInput(f"{name}: larger than {MAX_BYTES} bytes, which no constraint may be")
+    if data.startswith(BYTE_ORDER_MARK):
+        raise UnusableInput(f"{name}: starts with a byte order mark; save it as UTF-8 without one")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise UnusableInput(f"{name}: not UTF-8 at byte {error.start}") from None
+
+
+def _read(name: str) -> bytes:
+    """At most one byte more than is ever judged, so that an endless file ends."""
+    if name == STANDARD_INPUT:
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    with Path(name).open("rb") as file:
+        return file.read(MAX_BYTES + 1)
 
 
 def model_of(name: str) -> str:

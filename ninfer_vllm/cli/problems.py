@@ -47,7 +47,11 @@ def _without(constraint: OutputConstraint, fault: ConstraintError) -> OutputCons
     """The schema without the keyword at fault, or None where there is no such keyword."""
     if constraint.kind != "json_schema" or not isinstance(fault, UnsupportedSchema):
         return None
-    document = json.loads(constraint.source)
+    try:
+        document = json.loads(constraint.source)
+    except (ValueError, RecursionError):
+        # What our own reader takes and the standard one does not: integers of thousands of digits, deep annotations.
+        return None
     *parents, name = [part.replace("~1", "/").replace("~0", "~") for part in fault.pointer.split("/")[1:]] or [""]
     holder: Any = document
     for part in parents:

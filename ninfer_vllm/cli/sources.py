@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePath
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from ninfer_vllm.cli.inputs import STANDARD_INPUT, UnusableInput
 from ninfer_vllm.constraint import OutputConstraint, UnknownKeywords
-from ninfer_vllm.errors import InvalidChoice
+from ninfer_vllm.errors import InvalidChoice, MalformedSchemaText
+from ninfer_vllm.languages.json_schema.document import read_document
 
 SourceKind = Literal["json_schema", "grammar", "regex", "choice"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
@@ -40,11 +40,12 @@ def constraint_from(kind: SourceKind, text: str, unknown_keywords: UnknownKeywor
     return OutputConstraint.json_schema(text, unknown_keywords=unknown_keywords)
 
 
-def _literals(text: str) -> list[str]:
+def _literals(text: str) -> list[Any]:
     try:
-        literals = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidChoice(f"expected a JSON list of strings: {error}") from None
+        literals = read_document(text)
+    except MalformedSchemaText as error:
+        where = f"line {error.line}, column {error.column}"
+        raise InvalidChoice(f"expected a JSON list of strings; {where}: {error.reason}") from None
     if not isinstance(literals, list):
         raise InvalidChoice("expected a JSON list of strings")
     return literals

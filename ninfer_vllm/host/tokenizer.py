@@ -38,6 +38,8 @@ def vocabulary_of(tokenizer: Any, size: int, eos_ids: Iterable[int]) -> Vocabula
             classes[token] = TokenClass.ORDINARY if text else TokenClass.CONTROL
             names[added.content] = token
     for token in eos_ids:
+        if not 0 <= token < size:
+            raise UnsupportedTokenizer(type(tokenizer).__name__, f"end token {token} is none of its {size} ids")
         classes[token] = TokenClass.EOS
     return Vocabulary(tuple(spellings), bytes(classes), names)
 

@@ -125,3 +125,22 @@ def test_standard_input_needs_its_kind(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "--kind" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a+")))
     assert main(["check", "-", "--kind", "regex"]) == 0
+
+
+@pytest.mark.contract("SEC-1", "SEC-2", "API-6", "ERR-1")
+@pytest.mark.parametrize(
+    ("name", "data", "exit_code", "said"),
+    [
+        ("long.json", b'{"const":' + b"9" * 5000 + b"}", 1, "/const"),
+        ("deep.json", b"[" * 100_000, 1, "nesting_depth"),
+        ("open.json", b"[\n", 1, "line 2, column 1"),
+        ("mark.regex", b"\xef\xbb\xbfa", 2, "byte order mark"),
+        ("huge.gbnf", b" " * (17 << 20), 2, "larger than"),
+    ],
+)
+def test_hostile_files_get_one_line_and_an_exit_code(tmp_path, capsys, name, data, exit_code, said) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert main(["check", str(tmp_path / name)]) == exit_code
+    shown = capsys.readouterr()
+    assert said in shown.out + shown.err
+    assert "Traceback" not in shown.out + shown.err

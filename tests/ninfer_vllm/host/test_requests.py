@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from types import MappingProxyType
 
 import pytest
 from pydantic import BaseModel, TypeAdapter
@@ -132,3 +134,22 @@ def test_texts_that_are_no_unicode_are_typed(text: object) -> None:
     for constructor in (OutputConstraint.grammar, OutputConstraint.regex):
         with pytest.raises(ConstraintError):
             constructor(text)  # type: ignore[arg-type]
+
+
+class Unspeakable(BaseModel):
+    action: Callable[[int], int]
+
+
+@pytest.mark.contract("REQ-1", "ERR-1")
+def test_models_without_a_json_schema_are_typed_and_any_mapping_is_a_schema() -> None:
+    with pytest.raises(InvalidSchema, match="pydantic"):
+        OutputConstraint.json_schema(Unspeakable)
+    proxy = MappingProxyType({"type": "integer"})
+    assert OutputConstraint.json_schema(proxy) == OutputConstraint.json_schema({"type": "integer"})
+
+
+@pytest.mark.contract("REQ-1")
+@pytest.mark.parametrize("arguments", [("foo", "x"), ("regex", 5), ("regex", "\ud800")])
+def test_constraints_built_by_hand_are_checked_too(arguments: tuple) -> None:
+    with pytest.raises(ConstraintError):
+        OutputConstraint(*arguments)

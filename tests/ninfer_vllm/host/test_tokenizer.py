@@ -85,3 +85,12 @@ def _is_text(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+@pytest.mark.contract("TOK-2")
+@pytest.mark.parametrize("end", [-1, 9, 10**9])
+def test_end_tokens_outside_the_domain_are_refused(end: int) -> None:
+    tokenizer = Tokenizer(models.BPE(vocab={"a": 0}, merges=[]))
+    tokenizer.decoder = decoders.ByteLevel()
+    with pytest.raises(UnsupportedTokenizer, match=str(end)):
+        vocabulary_of(tokenizer, 9, [end])
