@@ -124,7 +124,7 @@ def _refuse_conflicting_fields(request: Any) -> None:
         raise ConflictingConstraint("use_beam_search", "beam search cannot be combined with a constraint")
     for field, refused in _chat_conflicts(request):
         if refused:
-            raise ConflictingConstraint(field, "cannot be combined with a body constraint yet")
+            raise ConflictingConstraint(field, "cannot be combined with a body constraint")
 
 
 def _chat_conflicts(request: Any) -> list[tuple[str, bool]]:
@@ -132,7 +132,9 @@ def _chat_conflicts(request: Any) -> list[tuple[str, bool]]:
     if "continue_final_message" not in fields:
         return [("echo", bool(request.echo)), ("suffix", request.suffix is not None)]
     has_tools = bool(request.tools) and request.tool_choice != "none"
+    special = "skip_special_tokens" in request.model_fields_set and not request.skip_special_tokens
     return [
+        ("skip_special_tokens", special),
         ("continue_final_message", request.continue_final_message),
         ("tools", has_tools),
         ("echo", bool(request.echo)),

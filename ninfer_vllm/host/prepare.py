@@ -19,7 +19,7 @@ from ninfer_vllm.host.client_errors import as_client_error
 from ninfer_vllm.host.frontend import Frontend, frontend_for
 from ninfer_vllm.host.options import PluginOptions
 from ninfer_vllm.host.payload import Payload
-from ninfer_vllm.host.requests import PAYLOAD_KEY, constraint_of, marker_params, refuse_conflicts
+from ninfer_vllm.host.requests import CHAT_TURN, PAYLOAD_KEY, constraint_of, marker_params, refuse_conflicts
 from ninfer_vllm.host.tokenizer import vocabulary_of
 from ninfer_vllm.vocabulary import Vocabulary
 
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from vllm.v1.engine import EngineCoreRequest
 
 
-class ChatTurn:
-    """Mark in `extra_args` of a request that continues a rendered chat; never leaves the API process.
-
-    It is an object, not plain data, so that no client can send one.
-    """
-
-
-CHAT_TURN = ChatTurn()
 _in_chat: ContextVar[bool] = ContextVar("ninfer_in_chat", default=False)
 _continued: ContextVar[bool] = ContextVar("ninfer_continued", default=False)
 _validation_off: ContextVar[bool] = ContextVar("ninfer_validation_off", default=False)

@@ -16,6 +16,21 @@ PAYLOAD_KEY = "ninfer"
 MEMBERS = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
 
 
+class ChatTurn:
+    """Mark in `extra_args` of a request that continues a rendered chat; never leaves the API process.
+
+    It is an object, not plain data, so that no client can send one.
+    """
+
+
+CHAT_TURN = ChatTurn()
+
+
+def is_chat_turn(params: SamplingParams) -> bool:
+    """Whether the parameters were made for a chat turn of the HTTP server."""
+    return (params.extra_args or {}).get(PAYLOAD_KEY) is CHAT_TURN
+
+
 def constraint_of(params: SamplingParams, unknown_keywords: UnknownKeywords) -> OutputConstraint | None:
     """The body constraint of a request, or None for an unconstrained one.
 
@@ -59,7 +74,8 @@ def refuse_conflicts(params: SamplingParams, eos_ids: Iterable[int]) -> None:
         raise ConflictingConstraint("include_stop_str_in_output", "a constrained output publishes no stop text")
     if params.thinking_token_budget is not None:
         raise ConflictingConstraint("thinking_token_budget", "cannot be combined with a constraint yet")
-    if not params.skip_special_tokens:
+    # The host's own parsers of a chat turn ask for special tokens too; what a user asked for is refused before them.
+    if not params.skip_special_tokens and not is_chat_turn(params):
         raise ConflictingConstraint("skip_special_tokens", "a constrained output publishes no special tokens")
 
 

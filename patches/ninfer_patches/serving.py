@@ -10,8 +10,8 @@ from ninfer_vllm.errors import NInferError
 from ninfer_vllm.host.http import before_first_event, is_constrained, prepare, raise_failure_in, raise_failures
 from ninfer_vllm.host.http_errors import add_error_handlers, stream_event
 from ninfer_vllm.host.http_records import Records, add_to_event, add_to_response, collect, records_of
-from ninfer_vllm.host.prepare import CHAT_TURN, Preparer
-from ninfer_vllm.host.requests import PAYLOAD_KEY
+from ninfer_vllm.host.prepare import Preparer
+from ninfer_vllm.host.requests import CHAT_TURN, PAYLOAD_KEY
 
 
 def to_chat_sampling_params(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -81,6 +81,7 @@ def test_refusals_know_the_field_they_lie_in(request_: Any, origin: str) -> None
         ({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "auto"}, "tools"),
         ({"echo": True}, "echo"),
         ({"use_beam_search": True}, "use_beam_search"),
+        ({"skip_special_tokens": False}, "skip_special_tokens"),
     ],
 )
 def test_what_is_not_exact_yet_is_refused_by_name(fields: dict[str, Any], field: str) -> None:

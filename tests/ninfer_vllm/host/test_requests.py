@@ -12,7 +12,7 @@ from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 
 from ninfer_vllm.constraint import OutputConstraint
 from ninfer_vllm.errors import ConflictingConstraint, ConstraintError, InvalidChoice, InvalidSchema
-from ninfer_vllm.host.requests import constraint_of, from_structured_outputs, refuse_conflicts
+from ninfer_vllm.host.requests import CHAT_TURN, PAYLOAD_KEY, constraint_of, from_structured_outputs, refuse_conflicts
 
 EOS = (7, 8)
 
@@ -37,6 +37,15 @@ def test_contradicting_fields_are_refused_by_name(field: str, params: dict) -> N
     with pytest.raises(ConflictingConstraint) as refusal:
         refuse_conflicts(SamplingParams(**params), EOS)
     assert refusal.value.place == {"field": field}
+
+
+@pytest.mark.contract("REQ-7")
+def test_special_tokens_that_the_hosts_own_parser_asks_for_are_no_conflict() -> None:
+    params = SamplingParams(skip_special_tokens=False, extra_args={PAYLOAD_KEY: CHAT_TURN})
+    refuse_conflicts(params, EOS)
+    forged = SamplingParams(skip_special_tokens=False, extra_args={PAYLOAD_KEY: {"chat": True}})
+    with pytest.raises(ConflictingConstraint):
+        refuse_conflicts(forged, EOS)
 
 
 @pytest.mark.contract("REQ-7", "REQ-8")
