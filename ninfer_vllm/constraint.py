@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from pydantic import PydanticUndefinedAnnotation, PydanticUserError
-
 from ninfer_vllm.errors import ConflictingConstraint, ConstraintError, InvalidChoice, InvalidSchema
 
 Kind = Literal["grammar", "json_object", "json_schema", "choice", "regex"]
@@ -161,6 +159,9 @@ def _pydantic_schema(source: Any) -> object:
         raise InvalidSchema(
             "", f"expected a dict, JSON text, a pydantic model or a TypeAdapter, got {type(source).__name__}"
         )
+    # Not at the top: the command line's help needs no pydantic.
+    from pydantic import PydanticUndefinedAnnotation, PydanticUserError
+
     try:
         return build()
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:

@@ -34,6 +34,15 @@ def publish_record(state: Any, output: Any) -> None:
         output.constraint_error = rebuilt(*carried["error"])
 
 
+def carry_records(merged: Any, added: Any) -> None:
+    """Keep the records of outputs that the host merged into a result whose consumer was slower than the engine."""
+    ended = {output.index: output for output in added.outputs if output.constraint is not None}
+    for output in merged.outputs:
+        if output.index in ended:
+            output.constraint = ended[output.index].constraint
+            output.constraint_error = ended[output.index].constraint_error
+
+
 def _take(output: EngineCoreOutput) -> dict[str, Any] | None:
     carrier = output.kv_transfer_params
     if not carrier or PAYLOAD_KEY not in carrier:

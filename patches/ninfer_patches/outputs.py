@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from ninfer_vllm.host.results import publish_record, take_records
+from ninfer_vllm.host.results import carry_records, publish_record, take_records
 
 
 def process_outputs(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,6 +30,17 @@ def new_completion_output(original: Callable[..., Any]) -> Callable[..., Any]:
         return output
 
     return create
+
+
+def add_result(original: Callable[..., None]) -> Callable[..., None]:
+    """Keep records where the host merges results."""
+
+    @wraps(original)
+    def add(self: Any, next_output: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, next_output, *args, **kwargs)
+        carry_records(self, next_output)
+
+    return add
 
 
 def with_room_for_record(original: Any) -> Any:

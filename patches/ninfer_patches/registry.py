@@ -182,6 +182,13 @@ SELECTED = (
         remove_when="engine core outputs take extra members",
     ),
     Patch(
+        "vllm.outputs:RequestOutput.add",
+        "ninfer_patches.outputs:add_result",
+        why="a record is kept where the host merges results that a slow consumer has not taken yet",
+        keeps="everything",
+        remove_when="outputs take extra members",
+    ),
+    Patch(
         "vllm.outputs:CompletionOutput",
         "ninfer_patches.outputs:with_record_members",
         why="every output has `constraint` and `constraint_error`, None where no constraint was active",

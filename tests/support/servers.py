@@ -59,7 +59,7 @@ def serving(
     words += ["--enforce-eager", "--max-model-len", "512", "--max-num-seqs", "16", *options]
     with tempfile.NamedTemporaryFile("w", suffix=".log", delete=False) as log:
         process = subprocess.Popen(
-            words, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **ENVIRONMENT, **(environment or {})},
+            words, stdout=log, stderr=subprocess.STDOUT, env={**_unselected(), **ENVIRONMENT, **(environment or {})},
             start_new_session=True,
         )  # fmt: skip
     server = Server(f"http://127.0.0.1:{port}", Path(log.name))
@@ -82,6 +82,11 @@ def _command(kind: str, model: Path) -> list[str]:
         "from vllm.entrypoints.cli.main import main; sys.argv[0] = 'vllm'; main()"
     )
     return [sys.executable, "-c", script, "serve", str(model)]
+
+
+def _unselected() -> dict[str, str]:
+    """This process's environment without what an engine in it may have selected for its own children."""
+    return {name: value for name, value in os.environ.items() if name not in ("NINFER_SELECTED", "VLLM_PLUGINS")}
 
 
 def _free_port() -> int:
