@@ -121,8 +121,8 @@ class Preparer:
         """
         self._lowerings.lower(constraint)
 
-    def attach(self, params: SamplingParams, request: EngineCoreRequest) -> None:
-        """Give a request its lowered grammar; `params` is the caller's value, `request` the host's own copy.
+    def attach(self, constraint: OutputConstraint | None, request: EngineCoreRequest) -> None:
+        """Give the host's request the lowered grammar of the constraint that `check` found, if it found one.
 
         Errors: ConstraintError, as the host's client error too.
         """
@@ -130,7 +130,6 @@ class Preparer:
         assert sent is not None
         extra = dict(sent.extra_args or {})
         in_chat = extra.pop(PAYLOAD_KEY, None) is CHAT_TURN or _in_chat.get()
-        constraint = self.check(params)
         if constraint is not None:
             extra[PAYLOAD_KEY] = self._payload(constraint, request.prompt_token_ids or (), in_chat=in_chat).to_wire()
             sent.structured_outputs = marker_params()

@@ -32,10 +32,10 @@ def process_inputs(original: Callable[..., Any]) -> Callable[..., Any]:
         preparer: Preparer | None = self.ninfer
         if preparer is None or not isinstance(params, SamplingParams):
             return original(self, request_id, prompt, params, *args, **kwargs)
-        preparer.check(params)
+        constraint = preparer.check(params)
         with host_validation_off():
             request = original(self, request_id, prompt, params, *args, **kwargs)
-        preparer.attach(params, request)
+        preparer.attach(constraint, request)
         return request
 
     return process
