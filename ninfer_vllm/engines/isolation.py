@@ -28,6 +28,9 @@ from ninfer_vllm.vocabulary import Vocabulary
 CHUNK = 1 << 20
 """Bytes of one read or write of a pipe."""
 
+LINKER_ABORT = 127
+"""Status of a process that the dynamic linker ended because it had no memory left for a thread's data."""
+
 # The child searches modules where its parent does, and imports nothing else of the parent.
 ENTRY = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from ninfer_vllm.engines.worker import main; main()"
 
@@ -45,6 +48,7 @@ class WorkerPool:
     ) -> None:
         self._setup = frames.pack(frames.Setup(vocabulary.spellings, vocabulary.classes, memory_bytes))
         self._timeout_s = timeout_s
+        self._memory_bytes = memory_bytes
         self._slots = threading.BoundedSemaphore(size)
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
@@ -54,7 +58,8 @@ class WorkerPool:
     def build(self, grammar: bytes) -> frames.Harmless | frames.Built:
         """An encoded grammar, compiled or found harmless to compile.
 
-        Errors: what the build raised; LimitExceeded where it took too long; CompileFailed where the process crashed.
+        Errors: what the build raised; LimitExceeded where it took too long or all memory; CompileFailed where the
+        process crashed.
         """
         with self._slots:
             worker = self._take()
@@ -64,6 +69,10 @@ class WorkerPool:
                 kept = not (isinstance(answer, frames.Harmless | frames.Built) and answer.retires)
             except TimeoutError as error:
                 raise LimitExceeded("grammar_compile_timeout", self._timeout_s) from error
+            except _Ended as error:
+                if error.status == LINKER_ABORT:
+                    raise LimitExceeded("compile_memory_bytes", self._memory_bytes) from error
+                raise CompileFailed(str(error)) from error
             finally:
                 self._put_back(worker) if kept else worker.close()
         if isinstance(answer, frames.Failed):
@@ -105,7 +114,11 @@ class _Worker:
         try:
             self.ask(setup, WORKER_START_S)
         except TimeoutError as error:
+            self.close()
             raise CompileFailed(f"the compile process did not start within {WORKER_START_S} s") from error
+        except _Ended as error:
+            self.close()
+            raise CompileFailed(str(error)) from error
         except BaseException:
             self.close()
             raise
@@ -118,7 +131,7 @@ class _Worker:
     def ask(self, frame: bytes, timeout_s: float) -> frames.Message:
         """Send one frame and wait for the answer.
 
-        Errors: TimeoutError; CompileFailed where the process ended instead.
+        Errors: TimeoutError; _Ended where the process ended instead.
         """
         deadline = time.monotonic() + timeout_s
         try:
@@ -126,7 +139,7 @@ class _Worker:
             (length,) = frames.LENGTH.unpack(self._read(frames.LENGTH.size, deadline))
             return frames.unpack(self._read(length, deadline))
         except (BrokenPipeError, EOFError) as error:
-            raise CompileFailed(f"the compile process ended with {self._ending()}") from error
+            raise _Ended(self._process.wait()) from error
 
     def close(self) -> None:
         """Kill the process, whatever it does."""
@@ -152,9 +165,14 @@ class _Worker:
             data += piece
         return data
 
-    def _ending(self) -> str:
-        status = self._process.wait()
-        return signal.Signals(-status).name if status < 0 else f"status {status}"
+
+class _Ended(Exception):
+    """The compile process ended before it answered."""
+
+    def __init__(self, status: int) -> None:
+        ending = signal.Signals(-status).name if status < 0 else f"status {status}"
+        super().__init__(f"the compile process ended with {ending}")
+        self.status = status
 
 
 def _wait(descriptor: int, events: int, deadline: float) -> None:

@@ -170,6 +170,7 @@ class SessionManager(StructuredOutputManager):
         self.released.clear()
         if "compiler" in self.__dict__:
             self.compiler.close()
+            self.compiler.engine.close()
         super().clear_backend()
 
     def _buffer(self) -> npt.NDArray[np.int32]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ninfer_vllm.engines import isolation
 from ninfer_vllm.engines.isolation import WorkerPool
 from ninfer_vllm.errors import CompileFailed, LimitExceeded, NInferError, Unsatisfiable
 from ninfer_vllm.grammar.ir import Alternation, Grammar, Rule, Sequence, optional, text
@@ -112,6 +113,27 @@ def test_a_build_over_the_memory_is_refused_and_the_next_one_works() -> None:
         pool.build(encode(Grammar({**many, "r20000": text("a")}, "r0")))
     assert caught.value.limit == "compile_memory_bytes"
     pool.build(SMALL)
+    pool.close()
+
+
+@pytest.mark.contract("CMP-9", "ERR-6")
+def test_a_process_ended_by_the_linker_for_want_of_memory_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = WorkerPool(word_vocabulary(), size=1, memory_bytes=1 << 30)
+    pool.build(SMALL)
+    before = children()
+    (worker,) = pool._idle
+    command = "import sys; sys.stdin.buffer.read(1); sys.exit(127)"
+    with monkeypatch.context() as patch:
+        patch.setattr(isolation, "ENTRY", command)
+        patch.setattr(isolation._Worker, "ask", lambda *_: None)
+        broken = isolation._Worker(b"")
+    worker.close()
+    pool._idle[:] = [broken]
+    with pytest.raises(LimitExceeded) as caught:
+        pool.build(SMALL)
+    assert (caught.value.limit, caught.value.allowed) == ("compile_memory_bytes", 1 << 30)
+    pool.build(SMALL)
+    assert children() - before
     pool.close()
 
 
