@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ninfer_vllm.embedded import qwen_tokenizer, smollm2, tiny_qwen3
+from ninfer_vllm.embedded import smollm2, tiny_qwen3
 from ninfer_vllm.embedded.cache import Progress, build_folder, cache_folder
 from ninfer_vllm.embedded.errors import ModelBuildError
 
-_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
-_MODEL_FILES = (*_TOKENIZER_FILES, "config.json", "generation_config.json", "model.safetensors", "README.md")
+_DOMAIN_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"),
+    *("config.json", "generation_config.json"),
+)
+_MODEL_FILES = (*_DOMAIN_FILES, "model.safetensors", "README.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ MODELS: Mapping[str, Recipe] = {
     "tiny-qwen3": Recipe(version=1, files=_MODEL_FILES, write=tiny_qwen3.write_model),
 }
 TOKENIZERS: Mapping[str, Recipe] = {
-    "embedded": Recipe(version=1, files=_TOKENIZER_FILES, write=smollm2.write_tokenizer),
-    "embedded-qwen": Recipe(version=1, files=_TOKENIZER_FILES, write=qwen_tokenizer.write_tokenizer),
+    "embedded": Recipe(version=2, files=_DOMAIN_FILES, write=smollm2.write_domain),
+    "embedded-qwen": Recipe(version=2, files=_DOMAIN_FILES, write=tiny_qwen3.write_domain),
 }
 
 
@@ -48,7 +51,7 @@ def model_path(name: str, *, folder: Path | None = None) -> Path:
 
 
 def tokenizer(name: str, *, progress: Progress = lambda line: None) -> Path:
-    """A folder with only the tokenizer of an embedded model: `embedded` (SmolLM2's) or `embedded-qwen`.
+    """A folder with all of an embedded model but its weights: `embedded` (SmolLM2's) or `embedded-qwen`.
 
     Errors:   as `build`.
     """

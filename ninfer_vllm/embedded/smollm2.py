@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from ninfer_vllm.embedded.cache import Progress
-from ninfer_vllm.embedded.checkpoint import Bfloat16Bits, Float32, to_bfloat16, write_json, write_safetensors
+from ninfer_vllm.embedded.checkpoint import Float32, to_bfloat16, write_json, write_safetensors
 from ninfer_vllm.embedded.gguf_llama import BpeVocabulary, LlamaGguf
 from ninfer_vllm.embedded.registry import PackagedFile, fetch
 
@@ -44,28 +43,23 @@ Made by ninfer-vllm for demos and tests. Small: its sentences are English, its f
 """
 
 
-def write_tokenizer(folder: Path, progress: Progress) -> None:
-    """Write the tokenizer's files and the chat template."""
+def write_domain(folder: Path, progress: Progress) -> None:
+    """Write the model's tokenizer, and beside it how many columns its logits have and which tokens end its output."""
     progress("reading the vocabulary")
-    _write_tokenizer(folder, dressed_tokenizer(LlamaGguf(fetch(SOURCE, progress)).vocabulary))
+    _write_domain(folder, LlamaGguf(fetch(SOURCE, progress)))
 
 
 def write_model(folder: Path, progress: Progress) -> None:
     """Write the whole model folder."""
     gguf = LlamaGguf(fetch(SOURCE, progress))
     progress("reading the vocabulary")
+    _write_domain(folder, gguf)
     plain = plain_tokenizer(gguf.vocabulary)
-    _write_tokenizer(folder, dressed_tokenizer(gguf.vocabulary))
     progress("dequantising the weights")
     spellings = [plain.encode(marker).ids for marker in MARKERS]
     tensors = {name: to_bfloat16(_dressed(name, values, spellings)) for name, values in gguf.tensors()}
     progress("writing the weights (269 MB)")
     write_safetensors(folder / "model.safetensors", tensors)
-    write_json(folder / "config.json", _config(gguf, tensors))
-    write_json(
-        folder / "generation_config.json",
-        {"bos_token_id": _TURN_START, "eos_token_id": [_TURN_END, _END_OF_TEXT], "pad_token_id": _TURN_END},
-    )
     (folder / "README.md").write_text(_CARD, encoding="utf-8")
 
 
@@ -97,14 +91,28 @@ def dressed_embedding(embedding: Float32, spellings: list[list[int]]) -> Float32
     """
     own = embedding.astype(np.float64)
     markers = np.stack([own[ids].mean(axis=0) for ids in spellings])
-    num_padding = -(len(own) + len(markers)) % _VOCABULARY_MULTIPLE
-    padding = np.tile(own.mean(axis=0), (num_padding, 1))
+    padding = np.tile(own.mean(axis=0), (num_columns(len(own)) - len(own) - len(markers), 1))
     rows: Float32 = np.concatenate([own, markers, padding]).astype(np.float32)
     return rows
 
 
+def num_columns(num_own_tokens: int) -> int:
+    """Columns of the logits: the model's own tokens, the markers and the padding."""
+    num_tokens = num_own_tokens + len(MARKERS)
+    return num_tokens + -num_tokens % _VOCABULARY_MULTIPLE
+
+
 def _dressed(name: str, values: Float32, spellings: list[list[int]]) -> Float32:
     return dressed_embedding(values, spellings) if name == _EMBEDDING else values
+
+
+def _write_domain(folder: Path, gguf: LlamaGguf) -> None:
+    _write_tokenizer(folder, dressed_tokenizer(gguf.vocabulary))
+    write_json(folder / "config.json", _config(gguf))
+    write_json(
+        folder / "generation_config.json",
+        {"bos_token_id": _TURN_START, "eos_token_id": [_TURN_END, _END_OF_TEXT], "pad_token_id": _TURN_END},
+    )
 
 
 def _write_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
@@ -122,12 +130,12 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
 
 
-def _config(gguf: LlamaGguf, tensors: Mapping[str, Bfloat16Bits]) -> dict[str, Any]:
+def _config(gguf: LlamaGguf) -> dict[str, Any]:
     sizes = gguf.sizes
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
-        "vocab_size": tensors[_EMBEDDING].shape[0],
+        "vocab_size": num_columns(len(gguf.vocabulary.tokens)),
         "hidden_size": sizes.hidden,
         "intermediate_size": sizes.intermediate,
         "num_hidden_layers": sizes.num_layers,

@@ -42,16 +42,21 @@ have no token are as likely as the others.
 
 def write_model(folder: Path, progress: Progress) -> None:
     """Write the whole model folder."""
-    qwen_tokenizer.write_tokenizer(folder, progress)
+    write_domain(folder, progress)
     progress("drawing the weights (39 MB)")
     tensors = {name: to_bfloat16(values) for name, values in random_tensors()}
     write_safetensors(folder / "model.safetensors", tensors)
+    (folder / "README.md").write_text(_CARD, encoding="utf-8")
+
+
+def write_domain(folder: Path, progress: Progress) -> None:
+    """Write the model's tokenizer, and beside it how many columns its logits have and which tokens end its output."""
+    qwen_tokenizer.write_tokenizer(folder, progress)
     write_json(folder / "config.json", _config())
     write_json(
         folder / "generation_config.json",
         {"eos_token_id": [_TURN_END, _END_OF_TEXT], "pad_token_id": _END_OF_TEXT},
     )
-    (folder / "README.md").write_text(_CARD, encoding="utf-8")
 
 
 def random_tensors() -> Iterator[tuple[str, Float32]]:

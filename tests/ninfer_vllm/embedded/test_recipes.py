@@ -39,7 +39,8 @@ def test_tokenizer_folder_is_the_models_tokenizer_without_weights(
 ) -> None:
     folder = embedded.tokenizer(name)
     files = sorted(file.name for file in folder.iterdir())
-    assert files == ["chat_template.jinja", "tokenizer.json", "tokenizer_config.json"]
+    facts = ["config.json", "generation_config.json"]
+    assert files == sorted(["chat_template.jinja", "tokenizer.json", "tokenizer_config.json", *facts])
     model_folder = {"smollm2": smollm2_folder, "tiny-qwen3": tiny_qwen3_folder}[model]
     for file in files:
         assert (folder / file).read_bytes() == (model_folder / file).read_bytes()
@@ -48,7 +49,7 @@ def test_tokenizer_folder_is_the_models_tokenizer_without_weights(
 def test_two_processes_make_one_folder(cold_cache: Path) -> None:
     both = [subprocess.Popen([sys.executable, "-c", BUILD], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate(timeout=120)[0].splitlines() for process in both]
-    path = str(cold_cache / "tokenizer-embedded-qwen-1")
+    path = str(cold_cache / "tokenizer-embedded-qwen-2")
     assert [output[-1] for output in outputs] == [path, path]
     assert sum(f"made {path}" in output for output in outputs) == 1
 

@@ -99,8 +99,7 @@ def test_an_idle_process_that_died_is_replaced(pool: WorkerPool) -> None:
     pool.build(SMALL)
     child = new_child(before)
     os.kill(child, signal.SIGKILL)
-    while child in children():
-        time.sleep(0.02)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     pool.build(SMALL)
     assert children() - before - {child}
 

@@ -187,18 +187,25 @@ def test_folder_and_objects_give_the_same_masks() -> None:
 
     fast = AutoTokenizer.from_pretrained(str(folder))
     ends = Probe(folder).vocabulary.ids(TokenClass.EOS)
-    masks = [Probe(source, eos_ids=ends).mask(POINT) for source in (str(folder), folder, fast, bare)]
-    assert all((mask == masks[0]).all() for mask in masks)
+    *folders, object_mask, bare_mask = (
+        Probe(source, eos_ids=ends).mask(POINT) for source in (str(folder), folder, fast, bare)
+    )
+    assert (object_mask == bare_mask).all()
+    for mask in folders:
+        assert (mask[: len(bare_mask)] == bare_mask).all()
+        assert not mask[len(bare_mask) :].any(), "columns without a token"
 
 
 def test_ends_and_columns_come_from_beside_the_tokenizer(tmp_path: Path) -> None:
     for file in embedded.tokenizer("embedded-qwen").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [151645, 151643]}))
-    (tmp_path / "config.json").write_text(json.dumps({"text_config": {"vocab_size": 151936}}))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3", "text_config": {"vocab_size": 151999}}))
     vocabulary = Probe(tmp_path).vocabulary
     assert vocabulary.ids(TokenClass.EOS) == (151643, 151645)
-    assert len(vocabulary) == 151936
+    assert len(vocabulary) == 151999
+    assert config["vocab_size"] == 151936
 
 
 def test_frame_without_thinking_is_refused_where_the_model_does_not_think() -> None:
