@@ -49,7 +49,7 @@ lint: setup ## ruff, mypy and the import contracts
 
 unit: setup ## the tests that start no engine
 	@echo "==> unit tests"
-	@$(PYTEST) -m "not engine and not server"
+	@$(PYTEST) --numprocesses $(or $(WORKERS),2) --dist loadfile -m "not engine and not server"
 
 engine: setup models ## the tests on the real engine and the real server
 	@echo "==> engine and server tests"

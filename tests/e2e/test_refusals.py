@@ -48,9 +48,9 @@ LANGUAGES: dict[str, tuple[OutputConstraint, str, dict[str, Any]]] = {
     "grammar without finite text": (OutputConstraint.grammar('root ::= "a" root'), "invalid_grammar", {"line": 1}),
     "grammar names the end": (OutputConstraint.grammar("root ::= Token(151645)"), "invalid_grammar", {"line": 1}),
     "schema keyword": (
-        OutputConstraint.json_schema({"properties": {"a": {"not": {}}}}),
+        OutputConstraint.json_schema({"properties": {"a": {"$dynamicRef": "#x"}}}),
         "unsupported_schema",
-        {"pointer": "/properties/a/not"},
+        {"pointer": "/properties/a/$dynamicRef"},
     ),
     "schema unknown keyword": (
         OutputConstraint.json_schema({"type": "object", "additonalProperties": False}),

@@ -144,8 +144,9 @@ REFUSALS = [
     ({"structured_outputs": {"choice": []}}, "invalid_choice", "structured_outputs/choice", {}),
     (
         {"response_format": {"type": "json_schema", "json_schema": {
-            "name": "x", "schema": {"properties": {"a": {"not": {}}}}}}},
-        "unsupported_schema", "response_format/json_schema/schema/properties/a/not", {"pointer": "/properties/a/not"},
+            "name": "x", "schema": {"properties": {"a": {"$dynamicRef": "#x"}}}}}},
+        "unsupported_schema", "response_format/json_schema/schema/properties/a/$dynamicRef",
+        {"pointer": "/properties/a/$dynamicRef"},
     ),
     ({"structured_outputs": {"choice": ["a"], "regex": "a"}}, "conflicting_constraint", "structured_outputs", None),
     (
