@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ninfer_vllm.automata.charset import ANY, CharSet, blocks
 from ninfer_vllm.automata.dfa import Dfa, Edge
 from ninfer_vllm.automata.minimal import Transition, coarsest
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.limits import AUTOMATON_STEPS, REGULAR_STATES
 
 State = TypeVar("State", bound=Hashable)
+
+STATE_STEPS, EDGE_STEPS = 4, 3
+"""Steps of a new state and of one of its edges."""
+
+CUT_STEPS = 3
+"""Steps of comparing two sets of characters."""
 
 Pair = tuple[int | None, int | None]
 """States of two automata that run at once; None is that of one that has rejected."""
@@ -36,12 +43,16 @@ def explore(
     edges: list[tuple[Edge, ...]] = []
     for state in order:  # grows while it is read
         targets: dict[int, list[CharSet]] = {}
+        num_edges = 0
         for chars, successor in successors(state):
-            if successor not in number:
-                number[successor] = len(order)
+            target = number.get(successor)
+            if target is None:
+                target = number[successor] = len(order)
                 order.append(successor)
-            targets.setdefault(number[successor], []).append(chars)
+            targets.setdefault(target, []).append(chars)
+            num_edges += 1
         edges.append(tuple((_joined(sets), target) for target, sets in targets.items()))
+        spend(STATE_STEPS + EDGE_STEPS * num_edges)
         if len(order) > REGULAR_STATES:
             raise LimitExceeded("regular_states", REGULAR_STATES, len(order))
     return Dfa(tuple(edges), frozenset(at for at, state in enumerate(order) if accepts(state)))
@@ -127,6 +138,7 @@ def _transitions(automaton: Dfa) -> list[Transition]:
     total = sum(len(letters[chars]) for outgoing in automaton.edges for chars, _ in outgoing)
     if total > AUTOMATON_STEPS:
         raise LimitExceeded("automaton_steps", AUTOMATON_STEPS, total)
+    spend(EDGE_STEPS * total)
     return [
         (state, letter, target)
         for state, outgoing in enumerate(automaton.edges)
@@ -148,30 +160,74 @@ def _quotient(automaton: Dfa, block: Sequence[int]) -> Dfa:
 
 
 def _product(left: Dfa, right: Dfa, accepts: Callable[[bool, bool], bool], *, both_needed: bool = False) -> Dfa:
-    """Runs both automata at once."""
+    """Runs both automata at once.
+
+    Most states have the labels of many others: what two groups of labels have in common is worked out once.
+    """
+    left_labels, right_labels = _Labels(left), _Labels(right)
+    left_targets, right_targets = _targets(left), _targets(right)
+    cuts: dict[tuple[int, int], list[Cut]] = {}
 
     def successors(pair: Pair) -> Iterable[tuple[CharSet, Pair]]:
-        left_edges = () if pair[0] is None else left.edges[pair[0]]
-        right_edges = () if pair[1] is None else right.edges[pair[1]]
-        for chars, target in left_edges:
-            remaining = chars
-            for other, other_target in right_edges:
-                shared = chars & other
-                if shared:
-                    yield shared, (target, other_target)
-                    remaining = remaining - shared
-            if remaining and not both_needed:
-                yield remaining, (target, None)
-        if both_needed:
-            return
-        for chars, target in right_edges:
-            for other, _ in left_edges:
-                chars = chars - other
-            if chars:
-                yield chars, (None, target)
+        at_left, at_right = pair
+        groups = left_labels.group(at_left), right_labels.group(at_right)
+        cut = cuts.get(groups)
+        if cut is None:
+            cut = list(_cut(left_labels.of(groups[0]), right_labels.of(groups[1]), both_needed=both_needed))
+            cuts[groups] = cut
+        to_left = () if at_left is None else left_targets[at_left]
+        to_right = () if at_right is None else right_targets[at_right]
+        for chars, one, other in cut:
+            yield chars, (None if one is None else to_left[one], None if other is None else to_right[other])
 
     def accepting(pair: Pair) -> bool:
         return accepts(pair[0] in left.accepting, pair[1] in right.accepting)
 
     start: Pair = (0, 0)
     return minimise(explore(start, successors, accepting))
+
+
+Cut = tuple[CharSet, int | None, int | None]
+"""Characters that one label of each group has, by their indexes, or a label of one group alone."""
+
+
+class _Labels:
+    """The labels of the edges of each state, equal ones as one group; those of a rejecting automaton are group 0."""
+
+    def __init__(self, automaton: Dfa) -> None:
+        numbers: dict[tuple[CharSet, ...], int] = {(): 0}
+        self._groups = [
+            numbers.setdefault(tuple(chars for chars, _ in outgoing), len(numbers)) for outgoing in automaton.edges
+        ]
+        self._labels = list(numbers)
+
+    def group(self, state: int | None) -> int:
+        """The group of a state."""
+        return 0 if state is None else self._groups[state]
+
+    def of(self, group: int) -> tuple[CharSet, ...]:
+        """The labels of a group."""
+        return self._labels[group]
+
+
+def _targets(automaton: Dfa) -> list[tuple[int, ...]]:
+    return [tuple(target for _, target in outgoing) for outgoing in automaton.edges]
+
+
+def _cut(left: tuple[CharSet, ...], right: tuple[CharSet, ...], *, both_needed: bool) -> Iterator[Cut]:
+    """The characters that both groups have, and unless both are needed those that one of them has."""
+    spend(CUT_STEPS * len(left) * len(right))
+    for one, chars in enumerate(left):
+        remaining = chars
+        for other, label in enumerate(right):
+            shared = chars & label
+            if shared:
+                yield shared, one, other
+                remaining = remaining - shared
+        if remaining and not both_needed:
+            yield remaining, one, None
+    for other, chars in enumerate(() if both_needed else right):
+        for label in left:
+            chars = chars - label
+        if chars:
+            yield chars, None, other

@@ -52,16 +52,10 @@ class CharSet:
         return CharSet(tuple(_intersect(self.ranges, other.ranges)))
 
     def __sub__(self, other: CharSet) -> CharSet:
-        return self & ~other
+        return CharSet(tuple(_subtract(self.ranges, other.ranges)))
 
     def __invert__(self) -> CharSet:
-        gaps = []
-        start = 0
-        for low, high in self.ranges:
-            gaps.append((start, low - 1))
-            start = high + 1
-        gaps.append((start, MAX_SCALAR))
-        return CharSet.from_ranges(gaps)
+        return ANY - self
 
 
 EMPTY = CharSet(())
@@ -122,6 +116,22 @@ def _without_surrogates(ranges: Iterable[Range]) -> Iterator[Range]:
             yield low, first - 1
         if high > last:
             yield last + 1, high
+
+
+def _subtract(left: tuple[Range, ...], right: tuple[Range, ...]) -> Iterator[Range]:
+    at = 0
+    for low, high in left:
+        while at < len(right) and right[at][1] < low:
+            at += 1
+        following = at
+        while following < len(right) and right[following][0] <= high:
+            first, last = right[following]
+            if low < first:
+                yield low, first - 1
+            low = last + 1
+            following += 1
+        if low <= high:
+            yield low, high
 
 
 def _intersect(left: tuple[Range, ...], right: tuple[Range, ...]) -> Iterator[Range]:

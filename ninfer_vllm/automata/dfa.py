@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ninfer_vllm.automata.charset import CharSet
+from ninfer_vllm.automata.work import spend
 
 Edge = tuple[CharSet, int]
 
@@ -31,6 +32,7 @@ class Dfa:
     def accepts(self, text: str) -> bool:
         """Whether the whole text is in the language."""
         state = 0
+        spend(1 + len(text))
         for char in text:
             target = self.step(state, ord(char))
             if target is None:
@@ -54,21 +56,22 @@ class Dfa:
         return 0 not in self._productive()
 
     def _reachable(self) -> set[int]:
-        return _closure([0], lambda state: (target for _, target in self.edges[state]))
+        return _closure([0], [[target for _, target in outgoing] for outgoing in self.edges])
 
     def _productive(self) -> set[int]:
-        sources: dict[int, list[int]] = {}
+        sources: list[list[int]] = [[] for _ in self.edges]
         for state, outgoing in enumerate(self.edges):
             for _, target in outgoing:
-                sources.setdefault(target, []).append(state)
-        return _closure(self.accepting, lambda state: sources.get(state, ()))
+                sources[target].append(state)
+        return _closure(self.accepting, sources)
 
 
-def _closure(start: Iterable[int], neighbours: Callable[[int], Iterable[int]]) -> set[int]:
+def _closure(start: Iterable[int], neighbours: list[list[int]]) -> set[int]:
+    spend(len(neighbours))
     seen = set(start)
     todo = list(seen)
     while todo:
-        for state in neighbours(todo.pop()):
+        for state in neighbours[todo.pop()]:
             if state not in seen:
                 seen.add(state)
                 todo.append(state)

@@ -6,20 +6,19 @@ under `pattern` is `spelled(pattern_dfa(text))` between quotes: the search runs 
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ninfer_vllm.automata import regex
 from ninfer_vllm.automata.algebra import minimise
 from ninfer_vllm.automata.charset import ANY
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.lazy import determinise
 from ninfer_vllm.automata.nfa import Nfa, NfaBuilder
+from ninfer_vllm.automata.work import remembered
 
 CACHED_EXPRESSIONS = 64
 """Automata that are remembered; real schemas repeat a pattern many times."""
 
 
-@lru_cache(maxsize=CACHED_EXPRESSIONS)
+@remembered(CACHED_EXPRESSIONS)
 def fullmatch_dfa(text: str) -> Dfa:
     """The texts that the whole expression matches (RGX-1).
 
@@ -28,7 +27,7 @@ def fullmatch_dfa(text: str) -> Dfa:
     return minimise(determinise(fullmatch_nfa(text)))
 
 
-@lru_cache(maxsize=CACHED_EXPRESSIONS)
+@remembered(CACHED_EXPRESSIONS)
 def pattern_dfa(text: str) -> Dfa:
     """The texts in which the expression matches somewhere: at the start behind `^`, up to the end before `$`.
 

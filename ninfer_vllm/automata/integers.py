@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from ninfer_vllm.automata.algebra import NO_TEXT, explore, minimise, union
 from ninfer_vllm.automata.charset import CharSet
 from ninfer_vllm.automata.dfa import Dfa
+from ninfer_vllm.automata.work import remembered
 
 DIGITS = tuple(CharSet.from_chars(str(digit)) for digit in range(10))
 MINUS = CharSet.from_chars("-")
@@ -15,7 +15,7 @@ MINUS = CharSet.from_chars("-")
 CACHED_INTERVALS = 256
 
 
-@lru_cache(maxsize=CACHED_INTERVALS)
+@remembered(CACHED_INTERVALS)
 def integer_interval(low: int, high: int) -> Dfa:
     """The spellings of the integers from `low` to `high`, of none where `high` is below: no leading zeros, no `-0`."""
     result = NO_TEXT

@@ -15,10 +15,14 @@ from ninfer_vllm.automata.algebra import explore
 from ninfer_vllm.automata.charset import ANY, CharSet, Range, blocks
 from ninfer_vllm.automata.dfa import Dfa, Edge
 from ninfer_vllm.automata.nfa import Nfa
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.limits import AUTOMATON_STEPS
 
 Members = frozenset[int]
+
+MEMBERS_A_STEP = 2
+"""Members of a set that are joined in the time of one step of work."""
 
 
 def determinise(nfa: Nfa) -> Dfa:
@@ -137,3 +141,4 @@ class LazyDfa:
         self._steps += steps
         if self._steps > self._allowed:
             raise LimitExceeded("automaton_steps", self._allowed, self._steps)
+        spend(steps // MEMBERS_A_STEP)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
 from ninfer_vllm.automata.algebra import explore, minimise
 from ninfer_vllm.automata.charset import CharSet
@@ -13,6 +12,7 @@ from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.expressions import fullmatch_dfa
 from ninfer_vllm.automata.integers import CACHED_INTERVALS, DIGITS, MINUS
 from ninfer_vllm.automata.numbers import POINT
+from ninfer_vllm.automata.work import remembered, uncounted
 from ninfer_vllm.errors import LimitExceeded
 
 SAFE_DIGITS = 15
@@ -35,7 +35,7 @@ class _State:
     """Whether a digit that is not 0 stands beyond them."""
 
 
-@lru_cache(maxsize=CACHED_INTERVALS)
+@remembered(CACHED_INTERVALS)
 def multiples(divisor: Fraction, *, is_negated: bool, with_point: bool) -> Dfa:
     """The plain decimals, with a point or without, that are multiples of a decimal; the others where `is_negated`.
 
@@ -75,12 +75,13 @@ def _after(state: _State, digit: int, numerator: int, num_places: int) -> _State
     return replace(state, part="fraction", is_broken=state.is_broken or digit > 0)
 
 
+@uncounted
 def plain_integers() -> Dfa:
     """The spellings of all integers."""
     return fullmatch_dfa("-?(?:0|[1-9][0-9]*)")
 
 
-@lru_cache(maxsize=1)
+@uncounted
 def short_decimals() -> Dfa:
     """The plain decimals with a point and at most `SAFE_DIGITS` significant digits."""
     wholes = "|".join(
@@ -90,6 +91,7 @@ def short_decimals() -> Dfa:
     return fullmatch_dfa(f"-?(?:{wholes}|{parts})")
 
 
+@uncounted
 def broken_decimals() -> Dfa:
     """The decimals with a digit behind the point that is not 0."""
     return fullmatch_dfa("-?[0-9]+\\.[0-9]*[1-9][0-9]*")

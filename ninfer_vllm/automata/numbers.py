@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from ninfer_vllm.automata.algebra import explore, minimise
 from ninfer_vllm.automata.charset import CharSet
 from ninfer_vllm.automata.decimals import SIGNIFICANT_DIGITS, Decimal17
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.integers import CACHED_INTERVALS, DIGITS, MINUS, compared
+from ninfer_vllm.automata.work import remembered
 
 FRACTION_ZEROS = 17
 """Zeros that may follow `0.`: smaller values are written with an exponent."""
@@ -33,7 +33,7 @@ EXPONENT_MARK = CharSet.from_chars("eE")
 PLUS = CharSet.from_chars("+")
 
 
-@lru_cache(maxsize=CACHED_INTERVALS)
+@remembered(CACHED_INTERVALS)
 def magnitude_interval(low: Decimal17, high: Decimal17) -> Dfa:
     """The spellings without sign of the decimals from `low` to `high`, both inside.
 

@@ -24,8 +24,8 @@ def is_finite(automaton: Dfa) -> bool:
     return _in_order(automaton.trimmed()) is not None
 
 
-def num_texts(automaton: Dfa) -> int | None:
-    """How many texts the automaton accepts; None where there is no end of them."""
+def num_texts(automaton: Dfa, up_to: int | None = None) -> int | None:
+    """How many texts the automaton accepts, counted no further than `up_to`; None where there is no end of them."""
     trimmed = automaton.trimmed()
     order = _in_order(trimmed)
     if order is None:
@@ -34,6 +34,8 @@ def num_texts(automaton: Dfa) -> int | None:
     for state in reversed(order):
         counts[state] = int(state in trimmed.accepting)
         counts[state] += sum(len(chars) * counts[target] for chars, target in trimmed.edges[state])
+        if up_to is not None:
+            counts[state] = min(counts[state], up_to)
     return counts[0]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 
 from ninfer_vllm.automata.algebra import explore
 from ninfer_vllm.automata.charset import CharSet
@@ -16,26 +16,90 @@ LEADS = ((0x80, 0x7FF, 0xC0, 1), (0x800, 0xFFFF, 0xE0, 2), (0x10000, 0x10FFFF, 0
 """First and last code of an encoded length, the lead byte of code 0 in it, continuation bytes."""
 
 Piece = tuple[int, int, int]
-"""An inclusive range of what the bytes still to come spell, and the state it leads to."""
+"""An inclusive range of characters, or of what the bytes still to come spell, and the state it leads to."""
 
 
-@dataclass(frozen=True, slots=True)
 class Fork:
-    """What the next byte may be: disjoint inclusive ranges in order, each to a further fork or to a state."""
+    """What the next byte may be: disjoint inclusive ranges in order, each to a further fork or to a state.
 
-    branches: tuple[Branch, ...]
+    Known by identity: one builder makes equal forks once.
+    """
+
+    def __init__(self, branches: tuple[Branch, ...]) -> None:
+        self.branches = branches
+
+    @cached_property
+    def segments(self) -> tuple[tuple[int, int, int], ...]:
+        """The ranges with a number for where they lead, from 1."""
+        numbers: dict[Fork | int, int] = {}
+        return tuple((low, high, numbers.setdefault(below, len(numbers) + 1)) for low, high, below in self.branches)
 
 
 Branch = tuple[int, int, Fork | int]
 
 
-def fork(edges: Iterable[Edge]) -> Fork:
-    """The first byte of a character out of disjoint sets; whole characters lead to the states of their sets."""
-    pieces = sorted((low, high, target) for chars, target in edges for low, high in chars.ranges)
-    branches: list[Branch] = list(_clipped(pieces, 0, ONE_BYTE - 1))
-    for first, last, lead, tails in LEADS:
-        branches.extend(_split(list(_clipped(pieces, first, last)), lead, tails))
-    return Fork(_joined(branches))
+class Forks:
+    """Builds forks; equal ones are built once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Branch, ...], Fork] = {}
+        self._tails: dict[tuple[Piece, ...], tuple[Branch, ...]] = {}
+
+    def before(self, edges: Iterable[Edge]) -> Fork:
+        """The first byte of a character out of disjoint sets; whole characters lead to the states of their sets."""
+        return self._interned(self.branches(edges))
+
+    def of_bytes(self, values: Iterable[int]) -> Fork:
+        """One byte out of a set; all lead to state 0."""
+        return self._interned(_joined((value, value, 0) for value in sorted(values)))
+
+    def branches(self, edges: Iterable[Edge]) -> tuple[Branch, ...]:
+        """The branches of `before`, without a fork of their own."""
+        pieces = sorted((low, high, target) for chars, target in edges for low, high in chars.ranges)
+        short = [(low, min(high, ONE_BYTE - 1), target) for low, high, target in pieces if low < ONE_BYTE]
+        # Automata over text mostly treat all characters beyond ASCII alike: those are worked out once.
+        long = tuple((max(low, ONE_BYTE), high, target) for low, high, target in pieces if high >= ONE_BYTE)
+        tail = self._tails.get(long)
+        if tail is None:
+            tail = self._tails[long] = _joined(self._beyond_ascii(long))
+        return (*_joined(short), *tail)
+
+    def adopted(self, other: Fork) -> Fork:
+        """The fork of this builder that is equal to one of another."""
+        return self._interned(
+            tuple(
+                (low, high, self.adopted(below) if isinstance(below, Fork) else below)
+                for low, high, below in other.branches
+            )
+        )
+
+    def _beyond_ascii(self, pieces: Sequence[Piece]) -> Iterator[Branch]:
+        for first, last, lead, tails in LEADS:
+            inside = [
+                (max(low, first), min(high, last), target)
+                for low, high, target in pieces
+                if low <= last and high >= first
+            ]
+            yield from self._split(inside, lead, tails)
+
+    def _split(self, pieces: Sequence[Piece], base: int, tails: int) -> Iterator[Branch]:
+        """The branches of one byte, which is `base` and what the value has above `tails` further bytes."""
+        if not tails:
+            yield from ((base + low, base + high, target) for low, high, target in pieces)
+            return
+        blocks: dict[tuple[int, int], list[Piece]] = {}
+        for piece in pieces:
+            for block, inside in _blocks(piece, TAIL_VALUES**tails):
+                blocks.setdefault(block, []).append(inside)
+        for (low, high), parts in blocks.items():
+            below = self._interned(_joined(self._split(parts, CONTINUATION, tails - 1)))
+            yield base + low, base + high, below
+
+    def _interned(self, branches: tuple[Branch, ...]) -> Fork:
+        found = self._known.get(branches)
+        if found is None:
+            found = self._known[branches] = Fork(branches)
+        return found
 
 
 def encoded(automaton: Dfa) -> Dfa:
@@ -43,35 +107,17 @@ def encoded(automaton: Dfa) -> Dfa:
 
     Errors: LimitExceeded beyond `REGULAR_STATES` states.
     """
+    forks = Forks()
 
     def successors(state: Fork | int) -> Iterator[tuple[CharSet, Fork | int]]:
-        now = fork(automaton.edges[state]) if isinstance(state, int) else state
+        branches = forks.branches(automaton.edges[state]) if isinstance(state, int) else state.branches
         ranges: dict[Fork | int, list[tuple[int, int]]] = {}
-        for low, high, below in now.branches:
+        for low, high, below in branches:
             ranges.setdefault(below, []).append((low, high))
         return ((CharSet.from_ranges(found), below) for below, found in ranges.items())
 
     start: Fork | int = 0
     return explore(start, successors, lambda state: state in automaton.accepting)
-
-
-def _clipped(pieces: Iterable[Piece], first: int, last: int) -> Iterator[Piece]:
-    for low, high, target in pieces:
-        if low <= last and high >= first:
-            yield max(low, first), min(high, last), target
-
-
-def _split(pieces: Sequence[Piece], base: int, tails: int) -> Iterator[Branch]:
-    """The branches of one byte, which is `base` and what the value has above `tails` further bytes."""
-    if not tails:
-        yield from ((base + low, base + high, target) for low, high, target in pieces)
-        return
-    blocks: dict[tuple[int, int], list[Piece]] = {}
-    for piece in pieces:
-        for block, inside in _blocks(piece, TAIL_VALUES**tails):
-            blocks.setdefault(block, []).append(inside)
-    for (low, high), parts in blocks.items():
-        yield base + low, base + high, Fork(_joined(_split(parts, CONTINUATION, tails - 1)))
 
 
 def _blocks(piece: Piece, size: int) -> Iterator[tuple[tuple[int, int], Piece]]:

@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
         "check",
         help="say whether a constraint is supported",
         description="Say whether a constraint is supported, and print each problem with its place.",
-        epilog="Exit code: 0 supported, 1 refused, 2 the input cannot be judged.",
+        epilog="Example: ninfer check city.json. Exit code: 0 supported, 1 refused, 2 the input cannot be judged.",
     )
     parser.add_argument("file", metavar="FILE", help=".json (a schema, or a list of choices), .gbnf, .regex, or -")
     parser.add_argument("--kind", choices=SOURCE_KINDS, help="what FILE holds (default: told by its name)")
@@ -52,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
         found = [problem.to_json() for problem in problems]
         print(json.dumps({"file": args.file, "kind": kind, "supported": not found, "problems": found}))
     else:
-        _print(args.file, kind, problems)
+        print_problems(args.file, problems)
+        if not problems:
+            screen().print(f"{args.file}: [bold green]supported[/] ({kind})", highlight=False)
     return REFUSED if problems else SUPPORTED
 
 
@@ -64,13 +66,12 @@ def _unusable(args: argparse.Namespace, reason: str) -> int:
     return UNUSABLE
 
 
-def _print(name: str, kind: str, problems: list[ConstraintError]) -> None:
+def print_problems(name: str, problems: list[ConstraintError]) -> None:
+    """Print refusals, a line each."""
     to = screen()
     for problem in problems:
         to.print(f"{_located(name, problem.place)}: [bold red]{problem.code}[/]: ", end="", highlight=False)
         to.print(str(problem), markup=False, highlight=False)
-    if not problems:
-        to.print(f"{name}: [bold green]supported[/] ({kind})", highlight=False)
 
 
 def _located(name: str, place: Place) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.literals import Value, identity
 from ninfer_vllm.languages.json_schema.names import is_negated, negated, place
 from ninfer_vllm.languages.json_schema.schema import Applicator, Node, Presence, Schema, Type
 from ninfer_vllm.limits import NESTING_DEPTH
+
+VALUE_STEPS = 4
+"""Steps of asking a subschema about a value."""
 
 
 def admits(schema: Schema, name: str, value: Value, depth: int = 0) -> bool:
@@ -20,6 +24,7 @@ def admits(schema: Schema, name: str, value: Value, depth: int = 0) -> bool:
     """
     if depth > NESTING_DEPTH:
         raise LimitExceeded("nesting_depth", NESTING_DEPTH, depth, place(name))
+    spend(VALUE_STEPS)
     if is_negated(name):
         return not admits(schema, negated(name), value, depth)
     node = schema.nodes[name]
@@ -143,4 +148,8 @@ def _is_present(schema: Schema, presence: Presence, value: dict[str, Value], dep
 
 
 def _not_static(name: str, keyword: str) -> UnsupportedSchema:
-    return UnsupportedSchema(place(name), keyword, f"{keyword} beside const or enum is not supported")
+    return UnsupportedSchema(
+        place(name),
+        keyword,
+        f"{keyword} beside const or enum is not supported: list only values that it admits",
+    )

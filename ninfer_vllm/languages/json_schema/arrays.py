@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.grammar.ir import EMPTY_TEXT, NOTHING, Expr, Repeat, alternation, optional
 from ninfer_vllm.languages.json_schema.tokens import Tokens, joined
 
 UNIQUE_STATES = 4_096
 """Sets of items already used in an array whose items all differ: each is a rule of the grammar."""
+
+OPTION_STEPS = 10
+"""Steps of writing one item that may follow."""
 
 
 def array_text(
@@ -66,6 +70,7 @@ def unique_array_text(
             if maximum is None or at < maximum:
                 comma = tokens.between(",") if at else EMPTY_TEXT
                 for identity, text in values_at(at):
+                    spend(OPTION_STEPS)
                     if identity not in used:
                         options.append(joined(comma, text, rest(at + 1, used | {identity})))
             body = alternation(*(option for option in options if option != NOTHING))

@@ -27,7 +27,11 @@ def read_node(pointer: str, value: dict[str, Json], dialect: Dialect, *, ignores
 
 def _read_schema_uri(reader: NodeReader, value: Json, pointer: str) -> None:
     if named_dialect(value, pointer) != reader.dialect:
-        raise UnsupportedSchema(pointer, "$schema", "a part of the document in another dialect is not supported")
+        raise UnsupportedSchema(
+            pointer,
+            "$schema",
+            "a part of the document in another dialect is not supported: state one $schema, at the root",
+        )
 
 
 def _read_id(reader: NodeReader, value: Json, pointer: str) -> None:
@@ -35,7 +39,7 @@ def _read_id(reader: NodeReader, value: Json, pointer: str) -> None:
     if not isinstance(value, str):
         raise InvalidSchema(pointer, f"{name} must be a string")
     if reader.pointer:
-        reason = f"{name} counts only at the root: below, it would change what $ref names"
+        reason = f"{name} counts only at the root, below it would change what $ref names: leave it out"
         raise UnsupportedSchema(pointer, name, reason)
 
 

@@ -13,10 +13,11 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.evaluation import closing_node
 from ninfer_vllm.languages.json_schema.names import is_negated, negated, place
@@ -51,6 +52,9 @@ class Expansion:
 
 EVERYTHING = Branch(ALL_TYPES)
 
+MERGE_STEPS = 4
+"""Steps of a conjunction, besides those of its parts."""
+
 
 class Expander:
     """Expands the subschemas of one schema; every finished result is kept."""
@@ -83,6 +87,7 @@ class Expander:
         self._num_merges += 1
         if self._num_merges > INTERSECTIONS:
             raise LimitExceeded("intersections", INTERSECTIONS, pointer=pointer)
+        spend(MERGE_STEPS + (len(left.facts) + len(right.facts) + len(left.choices) + len(right.choices)) // 8)
         types = left.types & right.types
         # A choice met twice is one choice: (a | b) & (a | b)  ->  a | b
         taken = dict(left.choices)
@@ -164,19 +169,13 @@ class Expander:
 
     def _exactly(self, applicator: Applicator) -> Expansion:
         """Every set of members that may hold while the others do not."""
-        members = applicator.members
-        if applicator.kind == "all":
-            sets = [members]
-        elif applicator.kind == "one":
-            sets = [(member,) for member in members]
-        else:
-            sets = list(chain.from_iterable(combinations(members, size) for size in range(1, len(members) + 1)))
         options: list[Branch] = []
         cycle = None
         cuts: set[str] = set()
-        for holding in sets:
+        for holding in _sets(applicator):
             branches: tuple[Branch, ...] = (EVERYTHING,)
-            for member in members:
+            spend(MERGE_STEPS * len(applicator.members))
+            for member in applicator.members:
                 holds = member in holding
                 # A negation evaluates nothing, so that it need not be exact.
                 name = member if holds else negated(member)
@@ -192,7 +191,7 @@ class Expander:
             return self._subschema(name, exact=exact)
         unfinished = list(self._unfinished)
         if any(map(is_negated, unfinished[unfinished.index(name) :])):
-            reason = "the subschema refers to its own opposite before any value is consumed"
+            reason = "the subschema refers to its own opposite before any value is consumed: remove one"
             raise UnsupportedSchema(place(applicator.pointer), "not", reason)
         return Expansion((), place(applicator.pointer), frozenset((name,)))
 
@@ -226,6 +225,16 @@ def _parts(node: Node) -> Iterator[Applicator | Branch]:
     yield from node.applicators[node.own_place :]
 
 
+def _sets(applicator: Applicator) -> Iterable[tuple[str, ...]]:
+    """The sets of members that may hold."""
+    members = applicator.members
+    if applicator.kind == "all":
+        return (members,)
+    if applicator.kind == "one":
+        return ((member,) for member in members)
+    return chain.from_iterable(combinations(members, size) for size in range(1, len(members) + 1))
+
+
 def _chosen(branch: Branch, applicator: Applicator, at: int) -> Branch:
     return replace(branch, choices=(*branch.choices, (applicator.pointer, at)))
 
@@ -233,6 +242,7 @@ def _chosen(branch: Branch, applicator: Applicator, at: int) -> Branch:
 def _absorbed(branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
     """Without the branches that another one covers, which has neither facts nor choices and as many types."""
     free = [branch for branch in branches if not branch.facts and not branch.choices]
+    spend(len(free) * len(branches))
     return tuple(
         branch for branch in branches if branch in free or not any(branch.types <= other.types for other in free)
     )

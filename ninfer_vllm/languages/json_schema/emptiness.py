@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import Unsatisfiable
 from ninfer_vllm.languages.json_schema.intersect import Reducer
 from ninfer_vllm.languages.json_schema.item_counts import has_items
 from ninfer_vllm.languages.json_schema.names import place
 from ninfer_vllm.languages.json_schema.shapes import ANY, Array, Key, Object, Shape, keys_below, keys_needed
+
+SHAPE_STEPS = 4
+"""Steps of asking a shape whether it has a value."""
 
 
 def inhabited_keys(reducer: Reducer) -> frozenset[Key]:
@@ -26,6 +30,7 @@ def inhabited_keys(reducer: Reducer) -> frozenset[Key]:
 
 def is_inhabited(shape: Shape, inhabited: Set[Key]) -> bool:
     """Whether a shape has a value, given the keys that have one."""
+    spend(SHAPE_STEPS)
     if any(key not in inhabited for key in keys_needed(shape)):
         return False
     if isinstance(shape, Array) and shape.contains:
@@ -35,6 +40,7 @@ def is_inhabited(shape: Shape, inhabited: Set[Key]) -> bool:
 
 def _has_members(shape: Object, inhabited: Set[Key]) -> bool:
     """Whether as many members are possible as the count asks for."""
+    spend(len(shape.fields) + len(shape.others))
     num_fields = sum(1 for field in shape.fields if field.key in inhabited)
     num_required = sum(1 for field in shape.fields if field.is_required) + len(shape.witnesses)
     is_open = any(other.key in inhabited for other in shape.others)
@@ -72,10 +78,11 @@ def _parents(reducer: Reducer) -> dict[Key, list[Key]]:
     """Every key that can be met from the root, with the keys that mention it."""
     parents: dict[Key, list[Key]] = {reducer.root: []}
     todo = [reducer.root]
-    while todo:
-        key = todo.pop()
+    for key in todo:  # grows while it is read
         for shape in reducer.reduce(key).shapes:
+            spend(SHAPE_STEPS)
             for below in keys_below(shape):
+                spend(1)
                 if below == ANY:
                     continue
                 if below not in parents:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import UnsupportedSchema
 from ninfer_vllm.languages.json_schema.names import ANY_VALUE, derived, place
 from ninfer_vllm.languages.json_schema.schema import Node, Schema
@@ -16,6 +17,7 @@ def closing_node(schema: Schema, node: Node, evaluators: tuple[str, ...]) -> str
     Errors: UnsupportedSchema where `contains` evaluates some of the items.
     """
     facts = [schema.nodes[name] for name in evaluators]
+    spend(sum(1 + len(fact.fields) + len(fact.patterned) for fact in facts))
     prefix, tail = _items(node, facts)
     closes_members = node.unevaluated_properties is not None and all(fact.additional is None for fact in facts)
     name = derived(f"closed({'|'.join(evaluators).replace('/', ESCAPED_SLASH)})", node.pointer)
@@ -35,6 +37,9 @@ def _items(node: Node, facts: list[Node]) -> tuple[tuple[str, ...], str | None]:
         return (), None
     for fact in facts:
         if fact.contains:
-            reason = "unevaluatedItems beside contains is not supported: which items contains evaluates is not static"
+            reason = (
+                "unevaluatedItems beside contains is not supported, which evaluates items by their values: "
+                "state what holds for the other items with items"
+            )
             raise UnsupportedSchema(place(node.unevaluated_items), "unevaluatedItems", reason)
     return (ANY_VALUE,) * max((len(fact.prefix) for fact in facts), default=0), node.unevaluated_items

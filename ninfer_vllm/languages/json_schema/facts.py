@@ -6,41 +6,85 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ninfer_vllm.automata.algebra import complement, finite
 from ninfer_vllm.automata.dfa import Dfa
-from ninfer_vllm.errors import LimitExceeded
+from ninfer_vllm.automata.work import spend
+from ninfer_vllm.errors import ConstraintError, LimitExceeded
 from ninfer_vllm.languages.json_schema.admits import admits_itself, types_of
 from ninfer_vllm.languages.json_schema.branches import Branch
 from ninfer_vllm.languages.json_schema.literals import Constant, constant
 from ninfer_vllm.languages.json_schema.multiples import number_shapes
 from ninfer_vllm.languages.json_schema.names import place
+from ninfer_vllm.languages.json_schema.numbers import ANY_NUMBER
 from ninfer_vllm.languages.json_schema.object_facts import key_of, object_shapes
+from ninfer_vllm.languages.json_schema.refusals import Report, at_once
 from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH, Length, Node, Pattern, Schema, Type
-from ninfer_vllm.languages.json_schema.shapes import Array, Finite, Key, Reduced, Shape, Strings
+from ninfer_vllm.languages.json_schema.shapes import (
+    ANY_ARRAY,
+    ANY_INTEGER,
+    ANY_OBJECT,
+    ANY_STRING,
+    Array,
+    Finite,
+    Key,
+    Reduced,
+    Shape,
+    Strings,
+)
 from ninfer_vllm.languages.json_schema.strings import decoded
 
 NULL = constant(None, "")
 BOOLEANS = (constant(True, ""), constant(False, ""))
 SHAPE_ORDER: tuple[Type, ...] = ("object", "array", "string", "fraction", "integer", "boolean", "null")
 
+FREE: dict[Type, Shape] = {
+    "object": ANY_OBJECT,
+    "array": ANY_ARRAY,
+    "string": ANY_STRING,
+    "fraction": ANY_NUMBER,
+    "integer": ANY_INTEGER,
+}
+"""The types of which something can be refused, each without any assertion."""
+
+VALUE_STEPS = 4
+"""Steps of asking a fact about a listed value."""
+
+KIND_STEPS = 15
+"""Steps of merging what facts say about one type."""
+
+BRANCH_STEPS = 4
+"""Steps of looking at one fact of a branch."""
+
 MAX_CONTAINMENTS = 6
 """Requirements of `contains` that meet at one array: items fall into two kinds for each."""
 
 
-def shapes_of(schema: Schema, branch: Branch, pointer: str, key_texts: Callable[[Key], Dfa]) -> Reduced:
+def shapes_of(
+    schema: Schema, branch: Branch, pointer: str, key_texts: Callable[[Key], Dfa], report: Report = at_once
+) -> Reduced:
     """The shapes of a branch; `pointer` is where it is said to be empty, or not writable.
 
-    `key_texts` gives the strings that a key admits.
-
-    Errors: UnsupportedSchema where numbers are allowed, but none that can be written.
+    `key_texts` gives the strings that a key admits. What is refused goes to `report`: UnsupportedSchema where numbers
+    are allowed, but none that can be written, and what objects, arrays and strings are refused for.
     """
     facts = [schema.nodes[fact] for fact in branch.facts]
-    if any(fact.values is not None for fact in facts):
-        return _finite(schema, branch.types, facts, pointer)
+    spend(BRANCH_STEPS * (1 + len(facts)))
+    stated = next((fact for fact in facts if fact.values is not None), None)
+    if stated is not None:
+        try:
+            return _finite(schema, branch.types, facts, stated, pointer)
+        except ConstraintError as problem:
+            report(problem)
+            return Reduced((Finite(stated.values or ()),))
     shapes: list[Shape] = []
     reasons: list[str] = []
     for kind in SHAPE_ORDER:
         # Where every number is allowed, the integers among them need no shape of their own.
         if kind in branch.types and not (kind == "integer" and "fraction" in branch.types):
-            found = _shapes(schema, kind, facts, pointer, branch.types, key_texts)
+            spend(KIND_STEPS)
+            try:
+                found = _shapes(schema, kind, facts, pointer, branch.types, key_texts)
+            except ConstraintError as problem:
+                report(problem)
+                found = [FREE[kind]]
             if isinstance(found, str):
                 reasons.append(found)
             else:
@@ -48,10 +92,10 @@ def shapes_of(schema: Schema, branch: Branch, pointer: str, key_texts: Callable[
     return Reduced(tuple(shapes), pointer, "; ".join(reasons))
 
 
-def _finite(schema: Schema, types: frozenset[Type], facts: list[Node], pointer: str) -> Reduced:
-    stated = next(fact for fact in facts if fact.values is not None)
+def _finite(schema: Schema, types: frozenset[Type], facts: list[Node], stated: Node, pointer: str) -> Reduced:
     if not stated.values:
         return Reduced((), stated.values_pointer, "no value is allowed: const and enum leave none")
+    spend(VALUE_STEPS * len(stated.values) * len(facts))
     kept = tuple(item for item in stated.values if _is_kept(schema, item, types, facts))
     if kept:
         return Reduced((Finite(kept),))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
 
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.expressions import fullmatch_dfa
 from ninfer_vllm.automata.lengths import limited
+from ninfer_vllm.automata.work import uncounted
 from ninfer_vllm.languages.json_schema.schema import Bound
 
 
@@ -148,7 +148,7 @@ NOT_REGULAR = ("regex", "idn-email", "idn-hostname")
 """Formats of the standard that no automaton decides: they are refused, never taken for names that nobody defined."""
 
 
-@cache
+@uncounted
 def text_automaton(name: str) -> Dfa:
     """The strings of a text format."""
     if name == "hostname":

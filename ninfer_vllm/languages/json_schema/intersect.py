@@ -15,13 +15,16 @@ from itertools import combinations
 
 from ninfer_vllm.automata.algebra import ANY_TEXT, NO_TEXT, finite, union
 from ninfer_vllm.automata.dfa import Dfa
-from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
+from ninfer_vllm.automata.work import spend
+from ninfer_vllm.errors import ConstraintError, LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.branches import Branch, Expander
-from ninfer_vllm.languages.json_schema.facts import shapes_of
+from ninfer_vllm.languages.json_schema.facts import BOOLEANS, FREE, NULL, shapes_of
+from ninfer_vllm.languages.json_schema.located import located
 from ninfer_vllm.languages.json_schema.names import place
 from ninfer_vllm.languages.json_schema.object_facts import key_of
 from ninfer_vllm.languages.json_schema.parse import ROOT
-from ninfer_vllm.languages.json_schema.schema import Schema
+from ninfer_vllm.languages.json_schema.refusals import Report, at_once
+from ninfer_vllm.languages.json_schema.schema import Schema, Type
 from ninfer_vllm.languages.json_schema.shapes import (
     ANY_STRING,
     Finite,
@@ -33,13 +36,16 @@ from ninfer_vllm.languages.json_schema.shapes import (
     keys_needed,
 )
 from ninfer_vllm.languages.json_schema.strings import decoded
-from ninfer_vllm.limits import GRAMMAR_NODES, REGULAR_STATES
+from ninfer_vllm.limits import GRAMMAR_NODES
 
 PROOF_DEPTH = 8
 """Members inside members that are compared to prove two branches of oneOf exclusive."""
 
-INTERSECTION_COST = 256
-"""What the intersection of two patterns counts for, in states: it takes as long as many of them."""
+PAIR_STEPS = 2
+"""Steps of comparing two branches."""
+
+UNKNOWN = Reduced((*FREE.values(), Finite((NULL, *BOOLEANS))))
+"""What stands for a key that is refused."""
 
 
 class Overlap(Exception):
@@ -53,46 +59,62 @@ class Overlap(Exception):
 class Reducer:
     """Reduces the keys of one schema; every result is kept."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, report: Report = at_once) -> None:
         self._schema = schema
+        self._report = report
         self._expander = Expander(schema)
         self._reduced: dict[Key, Reduced] = {}
         self._unproved: dict[Key, Reduced] = {}
         self._texts: dict[Key, Dfa | None] = {}
+        self._shapes: dict[tuple[frozenset[Type], Key], Reduced] = {}
+        self._subtracting: set[str] = set()
         self._num_parts = 0
-        self._counted: dict[Shape, int] = {}
         self.root: Key = key_of(schema, (ROOT,))
         """The key of the whole document."""
 
     def reduce(self, key: Key) -> Reduced:
         """The shapes that the subschemas of a key have in common.
 
-        Errors: UnsupportedSchema where the branches of a oneOf are not proved exclusive and cannot be subtracted, or no
-        number can be written; LimitExceeded beyond `INTERSECTIONS` merges or `NESTING_DEPTH` references.
+        Refused, by the `report` given: UnsupportedSchema where the branches of a oneOf are not proved exclusive and
+        cannot be subtracted, or no number can be written; LimitExceeded beyond `INTERSECTIONS` merges,
+        `NESTING_DEPTH` references or the budget of work.
         """
         while key not in self._reduced:
             try:
-                self._reduced[key] = self._united(key, self._check_exclusive)
+                with located(place(key[0]) if key else ROOT):
+                    self._reduced[key] = self._united(key, self._check_exclusive, self._report)
             except Overlap as overlap:
                 self._subtract(overlap)
+            except ConstraintError as problem:
+                self._report(problem)
+                self._reduced[key] = UNKNOWN
         return self._reduced[key]
 
     def _subtract(self, overlap: Overlap) -> None:
         """From now on, each member of a oneOf excludes the others that it may have a value in common with."""
-        members = self._expander.exclusive[overlap.pointer]
+        where = overlap.pointer
+        if where in self._subtracting:
+            reason = "whether the members overlap depends on the oneOf itself: take its own reference out of it"
+            raise UnsupportedSchema(place(where), "oneOf", reason)
+        self._subtracting.add(where)
+        members = self._expander.exclusive[where]
         pairs = {frozenset((one, other)) for one, other in combinations(range(len(members)), 2)}
         apart = {pair for pair in pairs if self._may_overlap(*(members[at] for at in pair))}
-        self._expander.keep_apart(overlap.pointer, apart)
-        self._unproved.clear()
-        self._reduced.clear()
+        self._subtracting.remove(where)
+        self._expander.keep_apart(where, apart)
+        for known in (self._unproved, self._reduced, self._texts, self._shapes):
+            known.clear()
 
     def _may_overlap(self, one: str, other: str) -> bool:
         """Whether two subschemas may have a value in common, wherever they stand."""
-        try:
-            shapes = self._reduce_unproved(key_of(self._schema, (one, other))).shapes
-            return not all(self._is_void(shape, PROOF_DEPTH) for shape in shapes)
-        except UnsupportedSchema:
-            return True
+        while True:
+            try:
+                shapes = self._reduce_unproved(key_of(self._schema, (one, other))).shapes
+                return not all(self._is_void(shape, PROOF_DEPTH) for shape in shapes)
+            except Overlap as overlap:
+                self._subtract(overlap)
+            except UnsupportedSchema:
+                return True
 
     def texts(self, key: Key) -> Dfa:
         """The strings that a key admits.
@@ -101,29 +123,41 @@ class Reducer:
         """
         if key not in self._texts:
             self._texts[key] = None
-            parts = [_texts_of(shape) for shape in self._reduce_unproved(key).shapes]
-            self._texts[key] = reduce(union, parts, NO_TEXT)
+            try:
+                # An overlap is not settled here: whoever asks has to begin anew as well.
+                shapes = self._united(key, self._check_exclusive, at_once).shapes
+                self._texts[key] = reduce(union, map(_texts_of, shapes), NO_TEXT)
+            except (Overlap, ConstraintError):
+                del self._texts[key]
+                raise
         found = self._texts[key]
         if found is None:
-            raise UnsupportedSchema(place(key[0]), "propertyNames", "the keys are described by the object itself")
+            raise UnsupportedSchema(
+                place(key[0]),
+                "propertyNames",
+                "the keys are described by the object itself: describe them in a subschema of their own",
+            )
         return found
 
     def _reduce_unproved(self, key: Key) -> Reduced:
         """Like `reduce`, with oneOf read as anyOf: where even that is empty, nothing is in common."""
         if key not in self._unproved:
-            self._unproved[key] = self._united(key, lambda _branches, _pointer: None)
+            self._unproved[key] = self._united(key, lambda _branches, _pointer: None, at_once)
         return self._unproved[key]
 
-    def _united(self, key: Key, check: Callable[[list[Branch], str], None]) -> Reduced:
+    def _united(self, key: Key, check: Callable[[list[Branch], str], None], report: Report) -> Reduced:
         pointer = place(key[0]) if key else ROOT
         expansion = self._expander.expand(key)
         parts = []
         for branch in expansion.branches:
-            parts.append(shapes_of(self._schema, branch, pointer, self.texts))
-            self._num_parts += 1 + sum(1 for shape in parts[-1].shapes for _ in keys_below(shape))
+            parts.append(self._shapes_of(branch, pointer, report))
+            num_parts = 1 + sum(1 for shape in parts[-1].shapes for _ in keys_below(shape))
+            spend(num_parts)
+            self._num_parts += num_parts
             if self._num_parts > GRAMMAR_NODES:
                 raise LimitExceeded("grammar_nodes", GRAMMAR_NODES, self._num_parts, pointer)
-            self._count_states(parts[-1].shapes)
+        if len(parts) == 1 and parts[0].shapes:
+            return parts[0]
         check([branch for branch, part in zip(expansion.branches, parts, strict=True) if part.shapes], pointer)
         shapes = tuple(dict.fromkeys(shape for part in parts for shape in part.shapes))
         if shapes:
@@ -135,16 +169,15 @@ class Reducer:
         reasons = "; ".join(dict.fromkeys(part.reason for part in parts if part.reason))
         return Reduced((), pointer, reasons or "no value is allowed: the keywords contradict each other")
 
-    def _count_states(self, shapes: tuple[Shape, ...]) -> None:
-        """Bounds the work on automata of one schema, which takes seconds for as many states as one may have."""
-        for shape in shapes:
-            if isinstance(shape, Strings) and shape.patterns and shape not in self._counted:
-                pointer = shape.patterns[0].pointer
-                joins = INTERSECTION_COST * (len(shape.patterns) - 1)
-                self._counted[shape] = joins + len(decoded(shape, pointer).edges)
-                total = sum(self._counted.values())
-                if total > REGULAR_STATES:
-                    raise LimitExceeded("regular_states", REGULAR_STATES, total, pointer)
+    def _shapes_of(self, branch: Branch, pointer: str, report: Report) -> Reduced:
+        """The shapes of a branch; many keys have the same one, such as all that refer to one definition."""
+        known = branch.types, branch.facts
+        if known not in self._shapes:
+            found = shapes_of(self._schema, branch, pointer, self.texts, report)
+            if not found.shapes:
+                return found
+            self._shapes[known] = found
+        return self._shapes[known]
 
     def _check_exclusive(self, branches: list[Branch], pointer: str) -> None:
         """That every two branches which differ in a oneOf have no value in common (JSC-2)."""
@@ -152,6 +185,7 @@ class Reducer:
         branches = [branch for branch in branches if any(where in exclusive for where, _ in branch.choices)]
         chosen = [{where: at for where, at in branch.choices if where in exclusive} for branch in branches]
         for at, right in enumerate(branches):
+            spend(PAIR_STEPS * at)
             for other, left in enumerate(branches[:at]):
                 clashes = [
                     (where, chosen[other][where], chosen[at][where])

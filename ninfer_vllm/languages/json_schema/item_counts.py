@@ -68,18 +68,27 @@ def live_states(shape: Array, inhabited: Set[Key]) -> dict[ItemState, list[tuple
             raise LimitExceeded("count_states", COUNT_STATES, pointer=place(shape.contains[0].pointer))
         found[state] = [(key, after) for key, after in next_items(shape, state) if key in inhabited]
         todo.extend(after for _, after in found[state])
-    live = {state for state in found if may_end(shape, state)}
-    size = -1
-    while size != len(live):
-        size = len(live)
-        for state in reversed(found):  # later states are mostly met later
-            if any(after in live for _, after in found[state]):
-                live.add(state)
+    live = _leading_to({state for state in found if may_end(shape, state)}, found)
     return {
         state: [(key, after) for key, after in items if after in live]
         for state, items in found.items()
         if state in live
     }
+
+
+def _leading_to(ends: set[ItemState], items: dict[ItemState, list[tuple[Key, ItemState]]]) -> set[ItemState]:
+    """The states from which some items lead to one of the ends."""
+    before: dict[ItemState, list[ItemState]] = {}
+    for state, following in items.items():
+        for _, after in following:
+            before.setdefault(after, []).append(state)
+    live, todo = set(ends), list(ends)
+    while todo:
+        for state in before.get(todo.pop(), ()):
+            if state not in live:
+                live.add(state)
+                todo.append(state)
+    return live
 
 
 def has_items(shape: Array, inhabited: Set[Key]) -> bool:

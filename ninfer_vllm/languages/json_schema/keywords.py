@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from typing import Literal
 
 from ninfer_vllm.languages.json_schema.dialects import Dialect
-from ninfer_vllm.languages.json_schema.document import Json
 
 Role = Literal["assertion", "annotation", "location", "refused"]
 """Enforced; without effect on values (JSD-6); a place that holds or names schemas; known but not enforced (JSC-6)."""
@@ -26,45 +25,67 @@ class Keyword:
     until: Dialect = LAST
     advice: str = ""
     """What to do instead, for a refused keyword."""
-    vacuous: tuple[Json, ...] = ()
-    """Values with which a refused keyword asserts nothing."""
+    means: str = ""
+    """How an enforced keyword is read, where that needs saying."""
+    limits: str = ""
+    """Up to where an enforced keyword is supported; beyond, it is refused. Without, it is exact everywhere."""
 
 
-def _rows(role: Role, names: str, since: Dialect = FIRST, until: Dialect = LAST) -> tuple[Keyword, ...]:
-    return tuple(Keyword(name, role, since, until) for name in names.split())
+def _rows(
+    role: Role, names: str, since: Dialect = FIRST, until: Dialect = LAST, *, means: str = "", limits: str = ""
+) -> tuple[Keyword, ...]:
+    return tuple(Keyword(name, role, since, until, means=means, limits=limits) for name in names.split())
 
 
 D06, D07, D19 = Dialect.DRAFT_06, Dialect.DRAFT_07, Dialect.DRAFT_2019_09
 D20 = Dialect.DRAFT_2020_12
 
 TABLE = (
-    *_rows("location", "$schema"),
-    *_rows("location", "id", until=FIRST),
-    *_rows("location", "$id", D06),
+    *_rows("location", "$schema", means="the dialect of the whole document"),
+    *_rows("location", "id", until=FIRST, means="the document's own name"),
+    *_rows("location", "$id", D06, means="the document's own name"),
     *_rows("location", "definitions"),
     *_rows("location", "$defs", D19),
-    *_rows("assertion", "$ref type enum allOf anyOf oneOf"),
+    *_rows("assertion", "$ref", means="inside the document, recursion included; nothing is ever fetched"),
+    *_rows("assertion", "type enum"),
+    *_rows("assertion", "allOf anyOf"),
+    *_rows("assertion", "oneOf", means="members that may overlap are subtracted from each other"),
     *_rows("assertion", "const", D06),
     *_rows("assertion", "properties required additionalProperties"),
     *_rows("assertion", "items minItems maxItems"),
     *_rows("assertion", "additionalItems", until=D19),
     *_rows("assertion", "prefixItems", D20),
-    *_rows("assertion", "minLength maxLength"),
-    *_rows("assertion", "minimum maximum exclusiveMinimum exclusiveMaximum"),
+    *_rows(
+        "assertion", "minLength maxLength", means="in characters", limits="8,192 characters beside pattern or format"
+    ),
+    *_rows(
+        "assertion",
+        "minimum maximum exclusiveMinimum exclusiveMaximum",
+        means="integers are signed 64-bit, other numbers finite binary64 of at most 17 digits",
+    ),
     *_rows("annotation", "title description default examples example $comment readOnly writeOnly deprecated"),
     *_rows("annotation", "contentEncoding contentMediaType contentSchema"),
     *_rows("annotation", "discriminator externalDocs xml"),
-    *_rows("assertion", "pattern format multipleOf"),
-    *_rows("assertion", "patternProperties minProperties maxProperties"),
-    *_rows("assertion", "propertyNames", D06),
+    *_rows(
+        "assertion",
+        "pattern",
+        means="a search in the decoded value, in the expressions of the next section",
+        limits="65,536 states",
+    ),
+    *_rows("assertion", "format", means="an assertion in every dialect", limits="the formats below"),
+    *_rows("assertion", "multipleOf", limits="a numerator up to 10,000; beside it, plain decimals of 15 digits"),
+    *_rows("assertion", "patternProperties", limits="256 classes of keys"),
+    *_rows("assertion", "minProperties", limits="not where it counts two or more undeclared keys, which may repeat"),
+    *_rows("assertion", "maxProperties"),
+    *_rows("assertion", "propertyNames", D06, limits="65,536 states"),
     *_rows("assertion", "dependentRequired dependentSchemas", D19),
     *_rows("assertion", "dependencies"),
-    *_rows("assertion", "uniqueItems"),
-    *_rows("assertion", "contains", D06),
-    *_rows("assertion", "minContains maxContains", D19),
-    *_rows("assertion", "not"),
-    *_rows("assertion", "if then else", D07),
-    *_rows("assertion", "unevaluatedProperties unevaluatedItems", D19),
+    *_rows("assertion", "uniqueItems", limits="items of at most 64 values, or at most one item; not beside contains"),
+    *_rows("assertion", "contains", D06, limits="4,096 states of one array; not beside unevaluatedItems"),
+    *_rows("assertion", "minContains maxContains", D19, limits="4,096 states of one array"),
+    *_rows("assertion", "not", limits="not of uniqueItems, unevaluatedProperties and unevaluatedItems"),
+    *_rows("assertion", "if then else", D07, limits="a condition whose opposite is supported, see not"),
+    *_rows("assertion", "unevaluatedProperties unevaluatedItems", D19, limits="not beside const or enum"),
     Keyword("$anchor", "refused", D19, advice="refer to the schema by a JSON Pointer"),
     Keyword("$dynamicAnchor", "refused", D20, advice="refer to the schema by a JSON Pointer"),
     Keyword("$dynamicRef", "refused", D20, advice="use $ref with a JSON Pointer"),

@@ -37,7 +37,7 @@ def _values(shape: Shape, pointer: str) -> Iterator[Constant]:
         automaton = integer_automaton(shape)
     elif isinstance(shape, Strings) and shape.patterns:
         automaton = decoded(shape, shape.patterns[0].pointer)
-    num_values = None if automaton is None else num_texts(automaton)
+    num_values = None if automaton is None else num_texts(automaton, LISTED_VALUES + 1)
     if automaton is None or num_values is None or num_values > LISTED_VALUES:
         reason = "uniqueItems needs items of few values; check them after parsing"
         raise UnsupportedSchema(pointer, "uniqueItems", reason)

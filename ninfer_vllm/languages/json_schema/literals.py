@@ -58,7 +58,9 @@ def exact_number(value: Json, pointer: str, keyword: str) -> Fraction | None:
         return Fraction(0)
     parsed = float(value.spelling)
     if isinf(parsed):
-        raise UnsupportedSchema(pointer, keyword, f"the number {_shown(value)} is beyond the range of binary64")
+        raise UnsupportedSchema(
+            pointer, keyword, f"the number {_shown(value)} is beyond the range of binary64: write it as a string"
+        )
     if len(value.spelling) > SPELLING_CHARS or parsed == 0 or Fraction(repr(parsed)) != Fraction(value.spelling):
         raise UnsupportedSchema(pointer, keyword, f"parsing rounds the number {_shown(value)}: write {parsed!r}")
     return Fraction(value.spelling)
@@ -99,7 +101,9 @@ def _value(value: Json, pointer: str) -> Value:
     number = exact_number(value, pointer, "const")
     if number is not None:
         if isinstance(value, int) and not _is_int64(number):
-            raise UnsupportedSchema(pointer, "const", f"the integer {value} is outside the signed 64-bit range")
+            raise UnsupportedSchema(
+                pointer, "const", f"the integer {value} is outside the signed 64-bit range: write it as a string"
+            )
         return number
     assert value is None or isinstance(value, bool | str)
     return value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from ninfer_vllm.automata.algebra import difference, finite
-from ninfer_vllm.constraint import JsonOptions
-from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
+from ninfer_vllm.automata.work import spend
+from ninfer_vllm.errors import ConstraintError, LimitExceeded, UnsupportedSchema
 from ninfer_vllm.grammar.checks import count_nodes
 from ninfer_vllm.grammar.ir import (
     NOTHING,
@@ -26,8 +26,12 @@ from ninfer_vllm.languages.json_schema.intersect import Reducer
 from ninfer_vllm.languages.json_schema.item_counts import ItemState, live_states, may_end, start_state
 from ninfer_vllm.languages.json_schema.listing import listed_values
 from ninfer_vllm.languages.json_schema.literals import Value, spell
+from ninfer_vllm.languages.json_schema.located import located
+from ninfer_vllm.languages.json_schema.names import place
 from ninfer_vllm.languages.json_schema.numbers import ANY_NUMBER, interval_automaton
 from ninfer_vllm.languages.json_schema.objects import Member, counted_object_text, object_text
+from ninfer_vllm.languages.json_schema.parse import ROOT as ROOT_POINTER
+from ninfer_vllm.languages.json_schema.refusals import Report, at_once
 from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH
 from ninfer_vllm.languages.json_schema.shapes import (
     ANY,
@@ -37,6 +41,7 @@ from ninfer_vllm.languages.json_schema.shapes import (
     ANY_STRING,
     Array,
     Decimals,
+    Field,
     Finite,
     Integers,
     Key,
@@ -47,7 +52,7 @@ from ninfer_vllm.languages.json_schema.shapes import (
     Strings,
 )
 from ninfer_vllm.languages.json_schema.strings import QUOTE, all_but, character, patterned, spelled
-from ninfer_vllm.languages.json_schema.tokens import COMPACT, FLEXIBLE, Tokens, joined, white_space
+from ninfer_vllm.languages.json_schema.tokens import COMPACT, FLEXIBLE, UNMARKED, Tokens, joined, white_space
 from ninfer_vllm.limits import GRAMMAR_NODES
 
 ROOT = "root"
@@ -55,6 +60,9 @@ ROOT = "root"
 
 INLINE_VALUES = 4
 """Values of an enum that are written where they are used; more get a rule."""
+
+NODE_STEPS = 8
+"""Steps of writing one expression of a rule."""
 
 NAME_CHARS = 24
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
@@ -64,11 +72,15 @@ ANY_SHAPES = frozenset((ANY_OBJECT, ANY_ARRAY, ANY_STRING, ANY_NUMBER))
 class Lowering:
     """Collects the rules that the asked values need."""
 
-    def __init__(self, options: JsonOptions) -> None:
-        self._tokens: Tokens = FLEXIBLE if options.whitespace == "flexible" else COMPACT
+    def __init__(self, tokens: Tokens, report: Report = at_once) -> None:
+        self._tokens = tokens
+        self._report = report
         self._rules: dict[str, Expr] = {}
         self._names: dict[object, str] = {}
-        self._todo: list[tuple[str, tuple[Shape, ...]]] = []
+        self._values: dict[Key, Expr] = {}
+        self._shared: dict[int, Expr] = {}
+        self._texts: dict[Strings, Expr] = {}
+        self._todo: list[tuple[str, str, tuple[Shape, ...]]] = []
         self._num_nodes = 0
 
     def any_object(self) -> Grammar:
@@ -78,13 +90,38 @@ class Lowering:
     def schema(self, reducer: Reducer, inhabited: frozenset[Key]) -> Grammar:
         """The grammar of a schema whose root has a value.
 
-        Errors: LimitExceeded beyond `GRAMMAR_NODES` expressions or the limits of automata.
+        Refused, by the `report` given: UnsupportedSchema for items that uniqueItems cannot tell apart; LimitExceeded
+        beyond `GRAMMAR_NODES` expressions, the limits of automata or the budget of work.
         """
         self._reducer, self._inhabited = reducer, inhabited
-        start = self._value(reducer.root)
+        return self._finished(self._value(reducer.root))
+
+    def members(
+        self, reducer: Reducer, inhabited: frozenset[Key], shape: Object, member_text: Callable[[Field], Expr]
+    ) -> Grammar:
+        """The grammar of a closed object's members one behind the other, without braces and commas.
+
+        `member_text` writes one of them, with `text_of` for values that it writes as JSON.
+
+        Errors: as `schema`.
+        """
+        self._reducer, self._inhabited = reducer, inhabited
+        members = [
+            Member(member_text(field), field.is_required) for field in shape.fields if field.key in self._inhabited
+        ]
+        if shape.count == ANY_LENGTH:
+            return self._finished(object_text(members, None, UNMARKED, self._share))
+        return self._finished(counted_object_text(members, None, [], shape.count, UNMARKED, self._share))
+
+    def text_of(self, shapes: tuple[Shape, ...]) -> Expr:
+        """The JSON texts of shapes that `members` writes."""
+        return alternation(*(self._shape(shape, "member") for shape in shapes))
+
+    def _finished(self, start: Expr) -> Grammar:
         while self._todo:
-            name, shapes = self._todo.pop()
-            self._rules[name] = alternation(*(self._shape(shape, name) for shape in shapes))
+            name, pointer, shapes = self._todo.pop()
+            with located(pointer):
+                self._rules[name] = alternation(*(self._shape(shape, name) for shape in shapes))
             self._check_size(self._rules[name])
         grammar = self._grammar(start)
         count_nodes(grammar)
@@ -97,9 +134,20 @@ class Lowering:
 
     def _value(self, key: Key) -> Expr:
         """The texts of a key: written in place where they are plain, otherwise a rule of their own."""
-        if key == ANY:
-            return self._plain("value")
-        shapes = tuple(shape for shape in self._reducer.reduce(key).shapes if is_inhabited(shape, self._inhabited))
+        if key not in self._values:
+            with located(place(key[0]) if key else ROOT_POINTER):
+                self._values[key] = self._plain("value") if key == ANY else self._value_of(key)
+        return self._values[key]
+
+    def _value_of(self, key: Key) -> Expr:
+        """Keys with one and the same tuple of shapes, which the reducer keeps, have one expression."""
+        reduced = self._reducer.reduce(key).shapes
+        if id(reduced) not in self._shared:
+            self._shared[id(reduced)] = self._new_value(key, reduced)
+        return self._shared[id(reduced)]
+
+    def _new_value(self, key: Key, reduced: tuple[Shape, ...]) -> Expr:
+        shapes = tuple(shape for shape in reduced if is_inhabited(shape, self._inhabited))
         values = tuple(dict.fromkeys(value for shape in shapes if isinstance(shape, Finite) for value in shape.values))
         others: tuple[Shape, ...] = tuple(shape for shape in shapes if not isinstance(shape, Finite))
         if ANY_SHAPES.issubset(others) and {value.spelling for value in values} >= {"null", "true", "false"}:
@@ -110,7 +158,7 @@ class Lowering:
             return alternation(*(self._shape(shape, _name(key)) for shape in others))
         if others not in self._names:
             self._names[others] = self._fresh(_name(key))
-            self._todo.append((self._names[others], others))
+            self._todo.append((self._names[others], place(key[0]), others))
         return Rule(self._names[others])
 
     def _is_plain(self, shape: Shape) -> bool:
@@ -119,6 +167,13 @@ class Lowering:
         return not isinstance(shape, Array | Object) or shape in (ANY_ARRAY, ANY_OBJECT)
 
     def _shape(self, shape: Shape, name: str) -> Expr:
+        try:
+            return self._written(shape, name)
+        except ConstraintError as problem:
+            self._report(problem)
+            return NOTHING
+
+    def _written(self, shape: Shape, name: str) -> Expr:
         if isinstance(shape, Finite):
             return alternation(*(self._constant(item.value) for item in shape.values))
         if isinstance(shape, Object):
@@ -175,7 +230,11 @@ class Lowering:
 
     def _counted_array(self, shape: Array) -> Expr:
         if shape.unique is not None:
-            raise UnsupportedSchema(shape.unique, "uniqueItems", "uniqueItems beside contains is not supported")
+            raise UnsupportedSchema(
+                shape.unique,
+                "uniqueItems",
+                "uniqueItems beside contains is not supported: check one of them after parsing",
+            )
         states = live_states(shape, self._inhabited)
         for state in states:
             self._names[shape, state] = self._fresh("items")
@@ -206,12 +265,17 @@ class Lowering:
 
         found = unique_array_text(values_at, length, self._tokens, self._share, pointer)
         if found == NOTHING:
-            raise UnsupportedSchema(pointer, "uniqueItems", "there are fewer different items than minItems asks for")
+            raise UnsupportedSchema(
+                pointer, "uniqueItems", "there are fewer different items than minItems asks for: lower minItems"
+            )
         return found
 
     def _string(self, shape: Strings, name: str) -> Expr:
         if shape.patterns:
-            return joined(QUOTE, self._share(name, Regular(patterned(shape, shape.patterns[0].pointer))), QUOTE)
+            if shape not in self._texts:
+                automaton = patterned(shape, shape.patterns[0].pointer)
+                self._texts[shape] = joined(QUOTE, self._share(name, Regular(automaton)), QUOTE)
+            return self._texts[shape]
         counted = Repeat(self._plain("character"), shape.length.minimum, shape.length.maximum)
         return self._share("string", joined(QUOTE, counted, QUOTE))
 
@@ -271,7 +335,9 @@ class Lowering:
 
     def _check_size(self, rule: Expr) -> None:
         """Stops a grammar that grows too large while it grows."""
-        self._num_nodes += sum(1 for _ in walk(rule))
+        num_nodes = sum(1 for _ in walk(rule))
+        spend(NODE_STEPS * num_nodes)
+        self._num_nodes += num_nodes
         if self._num_nodes > GRAMMAR_NODES:
             raise LimitExceeded("grammar_nodes", GRAMMAR_NODES, self._num_nodes)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
+from ninfer_vllm.errors import UnsupportedSchema
 from ninfer_vllm.languages.json_schema.literals import INT64_MAX, INT64_MIN
+from ninfer_vllm.languages.json_schema.located import located
 from ninfer_vllm.languages.json_schema.numbers import decimal_automaton, integer_automaton, integers, numbers
 from ninfer_vllm.languages.json_schema.schema import Bound, Divisor, Node
 from ninfer_vllm.languages.json_schema.shapes import Decimals, Integers, Numbers, Shape
@@ -24,12 +25,10 @@ def number_shapes(facts: list[Node], *, is_whole: bool, is_broken: bool, pointer
     refusal: UnsupportedSchema | None = None
     for segment in _segments(bounds, sorted(excluded)):
         try:
-            shapes += _in_segment(segment, divisors, pointer, is_whole=is_whole, is_broken=is_broken)
+            with located(divisors[0].pointer if divisors else pointer):
+                shapes += _in_segment(segment, divisors, pointer, is_whole=is_whole, is_broken=is_broken)
         except UnsupportedSchema as error:
             refusal = error
-        except LimitExceeded as error:
-            where = divisors[0].pointer if divisors else pointer
-            raise LimitExceeded(error.limit, error.allowed, error.given, where) from None
     if shapes:
         return shapes
     if refusal is not None:

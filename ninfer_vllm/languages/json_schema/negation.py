@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from ninfer_vllm.automata.algebra import complement
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import UnsupportedSchema
 from ninfer_vllm.languages.json_schema.literals import Constant, Value, constant_of
 from ninfer_vllm.languages.json_schema.names import ANY_VALUE, NO_VALUE, derived, negated, place
@@ -30,6 +31,9 @@ STRINGS: frozenset[Type] = frozenset(("string",))
 ARRAYS: frozenset[Type] = frozenset(("array",))
 OBJECTS: frozenset[Type] = frozenset(("object",))
 FREE = Node("")
+
+PAIR_STEPS = 30
+"""Steps of a derived node."""
 
 
 def negation(schema: Schema, name: str) -> Node:
@@ -129,6 +133,7 @@ class _Writer:
         yield self._all(none)
         if applicator.kind == "one":
             for pair in combinations(applicator.members, 2):
+                spend(PAIR_STEPS)
                 yield self._all(pair)
 
     def _all(self, names: tuple[str, ...]) -> str:
@@ -174,7 +179,7 @@ class _Writer:
         return name
 
     def _refused(self, pointer: str, keyword: str) -> UnsupportedSchema:
-        reason = f"the opposite of {keyword} is not supported: not, if and oneOf ask for it here"
+        reason = f"the opposite of {keyword} is not supported, but not, if or oneOf asks for it: state what is allowed"
         return UnsupportedSchema(place(pointer), "not", reason)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import reduce
 from math import ceil, floor, inf, isinf, nextafter, prod
 from struct import pack, unpack
 from sys import float_info
@@ -20,6 +20,7 @@ from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.integers import CACHED_INTERVALS, integer_interval, negated
 from ninfer_vllm.automata.multiples import broken_decimals, multiples, plain_integers, short_decimals
 from ninfer_vllm.automata.numbers import magnitude_interval
+from ninfer_vllm.automata.work import remembered
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.literals import INT64_MAX, INT64_MIN
 from ninfer_vllm.languages.json_schema.schema import Bound, Divisor
@@ -51,7 +52,11 @@ def integers(bounds: Iterable[Bound], pointer: str) -> Integers | None:
         INT64_MIN if first is None else max(first, INT64_MIN), INT64_MAX if last is None else min(last, INT64_MAX)
     )
     if kept.low > kept.high:
-        raise UnsupportedSchema(pointer, "minimum", "the bounds leave only integers beyond the signed 64-bit range")
+        raise UnsupportedSchema(
+            pointer,
+            "minimum",
+            "the bounds leave only integers beyond the signed 64-bit range: ask for a string of digits",
+        )
     return kept
 
 
@@ -73,18 +78,20 @@ def numbers(bounds: Iterable[Bound], pointer: str) -> Numbers | None:
         ),
     )
     if kept.low > kept.high and kept.integers[0] > kept.integers[1]:
-        raise UnsupportedSchema(pointer, "minimum", "no number of 17 significant digits lies between the bounds")
+        raise UnsupportedSchema(
+            pointer, "minimum", "no number of 17 significant digits lies between the bounds: widen them"
+        )
     return kept
 
 
-@lru_cache(maxsize=CACHED_INTERVALS)
+@remembered(CACHED_INTERVALS)
 def integer_automaton(shape: Integers) -> Dfa:
     """The spellings of integers: plain decimals."""
     interval = integer_interval(shape.low, shape.high)
     return interval if not shape.divisors else intersection(interval, _multiples(shape.divisors, with_point=False))
 
 
-@lru_cache(maxsize=CACHED_INTERVALS)
+@remembered(CACHED_INTERVALS)
 def decimal_automaton(shape: Decimals) -> Dfa:
     """The spellings of plain decimals with a point."""
     interval = number_automaton(Numbers(shape.low, shape.high, (0, -1)))
@@ -110,7 +117,7 @@ def _multiples(divisors: tuple[Divisor, ...], *, with_point: bool) -> Dfa:
     return reduce(intersection, automata, short_decimals() if with_point else plain_integers())
 
 
-@lru_cache(maxsize=CACHED_INTERVALS)
+@remembered(CACHED_INTERVALS)
 def number_automaton(shape: Numbers) -> Dfa:
     """The spellings of numbers: plain integers, plain decimals and scientific notation."""
     result = integer_interval(*shape.integers)

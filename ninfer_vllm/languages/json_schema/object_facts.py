@@ -13,6 +13,7 @@ from itertools import combinations, islice, product
 from ninfer_vllm.automata.algebra import ANY_TEXT, complement, finite, intersection, union
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.questions import num_texts, texts
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.admits import member_names
 from ninfer_vllm.languages.json_schema.names import ANY_VALUE, NO_VALUE, place
@@ -22,6 +23,9 @@ from ninfer_vllm.languages.json_schema.shapes import ANY, Field, Key, Object, Ot
 
 LISTED_KEYS = 64
 """Keys of a class that are written out as fields."""
+
+FIELD_STEPS = 4
+"""Steps of one field of an object, besides those of what is said about it."""
 
 KEY_CLASSES = 256
 """Classes of undeclared keys of one object."""
@@ -47,6 +51,7 @@ def object_shapes(schema: Schema, facts: list[Node], key_texts: Callable[[Key], 
     shapes: list[Shape] = []
     for choice in product(*(_ways(schema, presence, plain, key_texts) for presence in presences)):
         shape: Object | None = plain
+        spend(FIELD_STEPS + len(plain.fields))
         for way in choice:
             shape = None if shape is None else _with(schema, shape, way)
         if shape is not None:
@@ -81,6 +86,7 @@ class _Builder:
         return Object(tuple(fields), tuple(others), count)
 
     def _of_name(self, name: str) -> Key:
+        spend(FIELD_STEPS + len(self._facts))
         if self._keys is not None and not self._keys.automaton.accepts(name):
             return NEVER
         return key_of(self._schema, (below for fact in self._facts for below in member_names(fact, name)))
@@ -111,7 +117,7 @@ class _Builder:
         """The keys of a class of few."""
         if other.keys is None:
             return None
-        num_keys = num_texts(other.keys.automaton)
+        num_keys = num_texts(other.keys.automaton, LISTED_KEYS + 1)
         if num_keys is None or num_keys > LISTED_KEYS:
             return None
         return list(islice(texts(other.keys.automaton), num_keys))
@@ -198,7 +204,10 @@ def _check_witnesses(shape: Object, presences: tuple[Presence, ...]) -> None:
         assert left.keys is not None
         assert right.keys is not None
         if not both(left.keys, right.keys).automaton.is_empty:
-            reason = "two members under keys that are not told apart would both have to be present"
+            reason = (
+                "two members under keys that are not told apart would both have to be present: name the members, "
+                "or state what is allowed instead of what is not"
+            )
             raise UnsupportedSchema(presences[0].pointer, "not", reason)
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.grammar.ir import EMPTY_TEXT, NOTHING, Expr, Repeat, alternation, optional
 from ninfer_vllm.languages.json_schema.schema import Length
 from ninfer_vllm.languages.json_schema.tokens import Tokens, joined
+
+OPTION_STEPS = 30
+"""Steps of writing what may follow so many members at one field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ def counted_object_text(
     # What may follow so many members, from the last field to the first.
     rest = [text.behind_fields(num_members) for num_members in range(min(len(members), top) + 1)]
     for at in reversed(range(len(members))):
+        spend(OPTION_STEPS * len(rest))
         shared = [expr if expr in (NOTHING, EMPTY_TEXT) else share("members", expr) for expr in rest]
         rest = [text.at_field(at, num_members, shared) for num_members in range(min(at, top) + 1)]
     (begun,) = rest

@@ -10,6 +10,7 @@ from ninfer_vllm.languages.json_schema.assertions import read_node
 from ninfer_vllm.languages.json_schema.dialects import Dialect, dialect_of
 from ninfer_vllm.languages.json_schema.document import Json, read_document
 from ninfer_vllm.languages.json_schema.references import resolve
+from ninfer_vllm.languages.json_schema.refusals import MAX_PROBLEMS
 from ninfer_vllm.languages.json_schema.schema import Node, Schema
 
 ROOT = ""
@@ -19,12 +20,16 @@ ROOT = ""
 def parse_schema(text: str, options: JsonOptions) -> tuple[Schema, list[ConstraintError]]:
     """The schema of a text, and every problem found in what the root reaches, in reading order.
 
-    Definitions that nothing refers to carry no assertion and are not read. The schema is only meaningful where there
-    are no problems.
+    Definitions that nothing refers to carry no assertion and are not read. What is refused
+    is read as if it said nothing; beyond `MAX_PROBLEMS` problems, nothing more is read.
 
     Errors: MalformedSchemaText, LimitExceeded, and UnsupportedSchema for an unknown `$schema`.
     """
-    document = read_document(text)
+    return parse_document(read_document(text), options)
+
+
+def parse_document(document: Json, options: JsonOptions) -> tuple[Schema, list[ConstraintError]]:
+    """Like `parse_schema`, of a document that has been read."""
     return _Parser(document, dialect_of(document), options).parse()
 
 
@@ -43,7 +48,7 @@ class _Parser:
 
     def parse(self) -> tuple[Schema, list[ConstraintError]]:
         self._todo.append((ROOT, self._document))
-        while self._todo:
+        while self._todo and len(self._problems) < MAX_PROBLEMS:
             pointer, value = self._todo.pop()
             if pointer in self._nodes:
                 continue

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ninfer_vllm.automata.expressions import pattern_dfa
-from ninfer_vllm.errors import InvalidRegex, LimitExceeded
+from ninfer_vllm.errors import InvalidRegex
+from ninfer_vllm.languages.json_schema.located import located
 from ninfer_vllm.languages.json_schema.schema import Pattern
 
 
@@ -13,8 +14,7 @@ def search_pattern(text: str, pointer: str) -> Pattern:
     Errors: InvalidRegex and LimitExceeded, at the pointer.
     """
     try:
-        return Pattern(("pattern", text), pattern_dfa(text), pointer)
+        with located(pointer):
+            return Pattern(("pattern", text), pattern_dfa(text), pointer)
     except InvalidRegex as error:
         raise InvalidRegex(error.reason, error.offset, pointer) from None
-    except LimitExceeded as error:
-        raise LimitExceeded(error.limit, error.allowed, error.given, pointer) from None

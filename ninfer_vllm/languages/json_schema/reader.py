@@ -9,6 +9,7 @@ from ninfer_vllm.languages.json_schema.dialects import Dialect
 from ninfer_vllm.languages.json_schema.document import Json
 from ninfer_vllm.languages.json_schema.keywords import find, unknown_reason
 from ninfer_vllm.languages.json_schema.references import child
+from ninfer_vllm.languages.json_schema.refusals import MAX_PROBLEMS
 from ninfer_vllm.languages.json_schema.schema import Applicator, Node
 
 
@@ -35,6 +36,8 @@ class NodeReader:
         """Read every keyword with its function; `problems` holds what was refused."""
         self._check_reference_siblings()
         for name, value in self.value.items():
+            if len(self.problems) >= MAX_PROBLEMS:
+                return
             try:
                 self._keyword(name, value, child(self.pointer, name), readers)
             except ConstraintError as problem:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 
+from ninfer_vllm.automata.work import spend
 from ninfer_vllm.languages.json_schema.literals import INT64_MAX, INT64_MIN, Constant
 from ninfer_vllm.languages.json_schema.names import negated
 from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH, Containment, Divisor, Length, Pattern
@@ -15,6 +16,9 @@ Key = tuple[str, ...]
 """The names of the subschemas that hold at once for one value; none at all is any value."""
 
 ANY: Key = ()
+
+CLASS_STEPS = 8
+"""Steps of naming one kind of items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class Array:
         """The kinds of items at an index: what holds for each, and how much it adds to the count of each `contains`."""
         active = [at >= containment.start for containment in self.contains]
         for held in product(*((0, 1) if is_active else (0,) for is_active in active)):
+            spend(CLASS_STEPS)
             names = [
                 containment.name if holds else negated(containment.name)
                 for containment, holds, is_active in zip(self.contains, held, active, strict=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache, reduce
+from functools import lru_cache, reduce
 
 from ninfer_vllm.automata.algebra import ANY_TEXT, explore, finite, intersection, minimise
 from ninfer_vllm.automata.charset import ANY, CharSet
 from ninfer_vllm.automata.dfa import Dfa, Edge
 from ninfer_vllm.automata.lengths import limited
+from ninfer_vllm.automata.work import remembered, spend, uncounted
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.grammar.ir import Chars, Expr, Literal, alternation, sequence
+from ninfer_vllm.languages.json_schema.located import located
 from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH
 from ninfer_vllm.languages.json_schema.shapes import Strings
 from ninfer_vllm.limits import AUTOMATON_LENGTH
@@ -23,6 +25,9 @@ ESCAPED = CONTROLS | CharSet.from_chars('"\\')
 DIRECT = ANY - ESCAPED
 CACHED_STRINGS = 64
 CACHED_SETS = 1_024
+
+TREE_STEPS = 20
+"""Steps of a state of a tree that is joined with the automaton of all spellings."""
 
 MINIMISED_STATES = 4_096
 """States up to which the automaton of spellings is made minimal."""
@@ -40,6 +45,8 @@ def character() -> Expr:
 
 def spelled(automaton: Dfa) -> Dfa:
     """The spellings, without quotes, of the strings that an automaton over decoded characters accepts."""
+    if not any(chars & ESCAPED for chars in {chars for outgoing in automaton.edges for chars, _ in outgoing}):
+        return automaton
     result = explore(
         (0, ""),
         lambda state: _after_escape(automaton, *state) if state[1] else _spelled_edges(automaton, state[0]),
@@ -56,6 +63,7 @@ def all_but(texts: Iterable[str]) -> Dfa:
     """
     spellings = _any_spelling()
     tree = finite("".join(map(_spelling, text)) for text in texts)
+    spend(TREE_STEPS * len(tree.edges))
     beside = _states_beside(tree, spellings)
     first = len(tree.edges)
     edges = [_leaving(outgoing, spellings.edges[beside[at]], first) for at, outgoing in enumerate(tree.edges)]
@@ -66,31 +74,27 @@ def all_but(texts: Iterable[str]) -> Dfa:
     return Dfa(tuple(edges), frozenset(ends))
 
 
-@lru_cache(maxsize=CACHED_STRINGS)
+@remembered(CACHED_STRINGS)
 def decoded(shape: Strings, pointer: str) -> Dfa:
     """The strings of a shape with patterns, character by character as they are meant.
 
     Errors: LimitExceeded beyond `AUTOMATON_LENGTH` or `REGULAR_STATES`.
     """
     explicit = max(shape.length.minimum, shape.length.maximum or 0)
-    try:
+    with located(pointer):
         automaton = reduce(intersection, [pattern.automaton for pattern in shape.patterns] or [ANY_TEXT])
         if shape.length == ANY_LENGTH:
             return automaton
         if explicit > AUTOMATON_LENGTH:
-            raise LimitExceeded("automaton_length", AUTOMATON_LENGTH, explicit, pointer)
+            raise LimitExceeded("automaton_length", AUTOMATON_LENGTH, explicit)
         return limited(automaton, shape.length.minimum, shape.length.maximum)
-    except LimitExceeded as error:
-        raise LimitExceeded(error.limit, error.allowed, error.given, pointer) from None
 
 
-@lru_cache(maxsize=CACHED_STRINGS)
+@remembered(CACHED_STRINGS)
 def patterned(shape: Strings, pointer: str) -> Dfa:
     """The spellings, without quotes, of the strings of a shape with patterns."""
-    try:
+    with located(pointer):
         return spelled(decoded(shape, pointer))
-    except LimitExceeded as error:
-        raise LimitExceeded(error.limit, error.allowed, error.given, pointer) from None
 
 
 def _last_digits(row: str) -> CharSet:
@@ -98,7 +102,7 @@ def _last_digits(row: str) -> CharSet:
     return CharSet.from_chars(f"{code:04x}"[3] for code in LONG_ESCAPES if f"{code:04x}".startswith(row))
 
 
-@cache
+@uncounted
 def _any_spelling() -> Dfa:
     return spelled(ANY_TEXT)
 
@@ -144,7 +148,7 @@ def _after_escape(automaton: Dfa, state: int, read: str) -> Iterator[tuple[CharS
             yield ends, (target, "")
         unfinished.update(dict.fromkeys(longer))
     for spelling in unfinished:
-        yield CharSet.from_chars(spelling[-1]), (state, spelling)
+        yield _single(spelling[-1]), (state, spelling)
 
 
 @lru_cache(maxsize=CACHED_SETS)
@@ -160,6 +164,11 @@ def _continuations(escaped: CharSet, read: str) -> tuple[CharSet, tuple[str, ...
 def _split(chars: CharSet) -> tuple[CharSet, CharSet]:
     """The characters that are written directly, and those that are escaped."""
     return chars & DIRECT, chars & ESCAPED
+
+
+@lru_cache(maxsize=CACHED_SETS)
+def _single(char: str) -> CharSet:
+    return CharSet.from_chars(char)
 
 
 def _spelling(char: str) -> str:

@@ -1,4 +1,4 @@
-"""The structural tokens of JSON, compact or with bounded white space between them (JSO-3, JSO-7)."""
+"""The structural tokens of JSON: compact, spaced, or with bounded white space between them (JSO-3, JSO-7, TOOL-6)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Tokens:
     """Brackets, commas and colons with the white space that may stand beside them."""
 
     space: Expr = EMPTY_TEXT
+    gap: bytes = b""
+    """What always stands behind a comma or colon."""
 
     def opening(self, bracket: str) -> Expr:
         """An opening bracket and what may follow it."""
@@ -43,7 +45,7 @@ class Tokens:
 
     def between(self, token: str) -> Expr:
         """A comma or colon and what may surround it."""
-        return joined(self.space, Literal(token.encode()), self.space)
+        return joined(self.space, Literal(token.encode() + self.gap), self.space)
 
     def empty(self, brackets: str) -> Expr:
         """An empty object or array."""
@@ -52,6 +54,33 @@ class Tokens:
 
 COMPACT = Tokens()
 FLEXIBLE = Tokens(Rule("space"))
+SPACED = Tokens(gap=b" ")
+"""As Python's `json.dumps` and the `tojson` of chat templates write JSON."""
+
+
+class Unmarked(Tokens):
+    """No structural tokens at all: members that bring their own frame."""
+
+    __slots__ = ()
+
+    def opening(self, bracket: str) -> Expr:
+        """The empty text."""
+        return EMPTY_TEXT
+
+    def closing(self, bracket: str) -> Expr:
+        """The empty text."""
+        return EMPTY_TEXT
+
+    def between(self, token: str) -> Expr:
+        """The empty text."""
+        return EMPTY_TEXT
+
+    def empty(self, brackets: str) -> Expr:
+        """The empty text."""
+        return EMPTY_TEXT
+
+
+UNMARKED = Unmarked()
 
 
 def white_space() -> Dfa:

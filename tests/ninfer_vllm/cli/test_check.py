@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from ninfer_vllm.cli.main import main
+from ninfer_vllm.languages.json_schema.refusals import MAX_PROBLEMS
+from tests.support.effort import cpu_within
 
 pytestmark = pytest.mark.contract("API-6", "REQ-3")
 
@@ -67,6 +69,58 @@ def test_every_unsupported_keyword_is_listed_with_its_pointer(
         "/properties/d/anyOf/1/frobnicate",
     }
     assert len(pointers) == len(set(pointers))
+
+
+REFUSED_WHILE_REDUCED = {
+    "a": ({"type": "array", "uniqueItems": True, "items": {"type": "string"}}, "uniqueItems"),
+    "b": ({"type": "object", "minProperties": 3}, "minProperties"),
+    "c": ({"type": "array", "contains": {"type": "null"}, "unevaluatedItems": False}, "unevaluatedItems"),
+    "d": ({"type": "number", "exclusiveMinimum": 1, "exclusiveMaximum": 1.0000000000000002}, ""),
+    "e": ({"type": "string", "pattern": "^a+$", "maxLength": 9000}, "pattern"),
+    "f": ({"not": {"uniqueItems": True}}, "not/uniqueItems"),
+    "g": ({"type": "integer", "multipleOf": 99991}, "multipleOf"),
+    "h": ({"type": "array", "uniqueItems": True, "items": {"enum": [1, 2]}, "contains": {"const": 2}}, "uniqueItems"),
+    "i": ({"type": "string", "format": "phone"}, "format"),
+    "j": ({"pattern": "a(?=b)"}, "pattern"),
+    "k": ({"$ref": "#/$defs/none"}, "$ref"),
+}
+"""Subschemas that are refused, each at a keyword; those from `a` to `h` only when they are reduced or written."""
+
+
+@pytest.mark.contract("ERR-1", "JSD-8", "JSC-6")
+def test_refusals_of_reading_reducing_and_writing_are_listed_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "schema.json"
+    properties = {name: schema for name, (schema, _) in REFUSED_WHILE_REDUCED.items()}
+    path.write_text(json.dumps({"type": "object", "properties": properties}))
+    code, found = report(path, capsys)
+    pointers = [problem["place"]["pointer"] for problem in found["problems"]]
+    expected = {f"/properties/{name}/{keyword}".rstrip("/") for name, (_, keyword) in REFUSED_WHILE_REDUCED.items()}
+    assert (code, set(pointers)) == (1, expected)
+    assert len(pointers) == len(set(pointers))
+
+
+def test_what_is_refused_hides_no_other_refusal_and_makes_none_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "schema.json"
+    for name, (schema, keyword) in REFUSED_WHILE_REDUCED.items():
+        path.write_text(json.dumps({"properties": {"x": schema, "y": {"oneOf": [{"type": "null"}, schema]}}}))
+        found = report(path, capsys)[1]["problems"]
+        pointers = {problem["place"]["pointer"] for problem in found}
+        inside = {f"/properties/x/{keyword}".rstrip("/"), f"/properties/y/oneOf/1/{keyword}".rstrip("/")}
+        assert {pointer.removesuffix("/oneOf/1") for pointer in pointers} <= inside | {"/properties/y"}, name
+        assert f"/properties/x/{keyword}".rstrip("/") in pointers
+
+
+@pytest.mark.contract("SEC-2", "JSD-7")
+def test_listing_ends_with_very_many_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps({f"keyword{at}": at for at in range(20_000)}))
+    with cpu_within(30):
+        code, found = report(path, capsys)
+    assert (code, len(found["problems"])) == (1, MAX_PROBLEMS)
 
 
 @pytest.mark.contract("ERR-1", "GBNF-2", "GBNF-3", "RGX-6", "CHO-4")

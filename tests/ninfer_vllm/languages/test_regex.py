@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ninfer_vllm.automata.escapes import PUNCTUATION
+from ninfer_vllm.automata.expressions import pattern_dfa
 from ninfer_vllm.automata.regex import parse
 from ninfer_vllm.errors import ConstraintError, InvalidRegex, Unsatisfiable
 from ninfer_vllm.grammar.checks import undefined_rules
@@ -124,6 +125,15 @@ def test_language_is_that_of_the_regex_module(expression: Pair) -> None:
 @given(expression=_expressions())
 def test_language_is_that_of_a_real_ecmascript_engine(node: Node, expression: Pair) -> None:
     assert _accepts(expression[0]) == node.full_match(expression[0], TEXTS)
+
+
+@pytest.mark.contract("RGX-7", "JST-5", "RGX-5")
+@settings(max_examples=150, deadline=None)
+@given(branches=st.lists(st.tuples(st.sampled_from(["", "^"]), _expressions(), st.sampled_from(["", "$"])), max_size=3))
+def test_search_is_that_of_a_real_ecmascript_engine(node: Node, branches: list[tuple[str, Pair, str]]) -> None:
+    source = "|".join(start + ours + end for start, (ours, _), end in branches)
+    automaton = pattern_dfa(source)
+    assert [automaton.accepts(text) for text in TEXTS] == node.search(source, TEXTS)
 
 
 @pytest.mark.contract("RGX-5", "RGX-6")

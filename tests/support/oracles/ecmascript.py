@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 PROGRAM = """
 require("readline").createInterface({input: process.stdin}).on("line", line => {
-  const {source, flags, texts} = JSON.parse(line);
+  const {source, flags, texts, isWhole} = JSON.parse(line);
   let answer;
   try {
-    new RegExp(source, flags);
-    const whole = new RegExp(`^(?:${source})$`, flags);
-    answer = texts.map(text => whole.test(text));
+    const search = new RegExp(source, flags);
+    const asked = isWhole ? new RegExp(`^(?:${source})$`, flags) : search;
+    answer = texts.map(text => asked.test(text));
   } catch (error) { answer = null; }
   console.log(JSON.stringify(answer));
 });
@@ -31,10 +31,18 @@ class Node:
 
     def full_match(self, source: str, texts: Sequence[str], *, flags: str = "u") -> list[bool] | None:
         """Whether the whole of each text matches; None where the engine does not take the expression."""
+        return self._ask(source, texts, flags, is_whole=True)
+
+    def search(self, source: str, texts: Sequence[str], *, flags: str = "u") -> list[bool] | None:
+        """Whether some part of each text matches; None where the engine does not take the expression."""
+        return self._ask(source, texts, flags, is_whole=False)
+
+    def _ask(self, source: str, texts: Sequence[str], flags: str, *, is_whole: bool) -> list[bool] | None:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        stdin.write(json.dumps({"source": source, "flags": flags, "texts": list(texts)}) + "\n")
+        question = {"source": source, "flags": flags, "texts": list(texts), "isWhole": is_whole}
+        stdin.write(json.dumps(question) + "\n")
         stdin.flush()
         answer: list[bool] | None = json.loads(stdout.readline())
         return answer

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ninfer_vllm.constraint import JsonOptions
-from ninfer_vllm.errors import ConstraintError
+from ninfer_vllm.errors import ConstraintError, LimitExceeded
 from ninfer_vllm.languages.json_schema import lower_json_schema
 from tests.support.effort import cpu_within
 
-MAX_SECONDS = 10.0
+MAX_SECONDS = 40.0
 
 
 def nested(levels: int, keyword: str) -> Any:
@@ -46,6 +46,22 @@ def doubling(levels: int) -> Any:
     return {"$ref": "#/$defs/d0", "$defs": {**definitions, f"d{levels}": {"type": "null"}}}
 
 
+def nested_exclusive(levels: int) -> Any:
+    schema: Any = {"type": "object", "required": ["x"]}
+    for at in range(levels):
+        schema = {"oneOf": [schema, {"required": [f"p{at}"]}]}
+    return schema
+
+
+def many_patterns(size: int) -> Any:
+    return {"patternProperties": {f"^.*{chr(97 + at % 26)}{at}": {"minimum": at} for at in range(size)}}
+
+
+def closed_choice(size: int) -> Any:
+    members = [{"properties": {f"p{at}": {"type": "null"}}} for at in range(size)]
+    return {"anyOf": members, "unevaluatedProperties": False}
+
+
 ACCEPTED = {
     "items in items": nested(120, "items"),
     "anyOf in anyOf": nested(120, "anyOf"),
@@ -66,6 +82,18 @@ ACCEPTED = {
 REFUSED = {
     "a long chain of references": chain(300),
     "a choice of choices": wide_choice(60, "anyOf"),
+    "oneOf in oneOf": nested_exclusive(14),
+    "many overlapping patterns": many_patterns(60),
+    "many long texts": {
+        "properties": {f"p{at}": {"format": "uri", "maxLength": 8_000 - at} for at in range(30)},
+    },
+    "a closed choice of many": closed_choice(25),
+    "pairs of very many": {"not": {"oneOf": [{"minLength": at} for at in range(4_000)]}},
+    "many ways to be present": {
+        "properties": {f"p{at}": {} for at in range(300)},
+        "allOf": [{"not": {"additionalProperties": {"const": at}}} for at in range(4)],
+    },
+    "very many unknown keywords": {f"keyword{at}": at for at in range(20_000)},
     "a oneOf of very many": {"oneOf": [{"type": "object", "required": [f"p{at}"]} for at in range(400)]},
 }
 TEXTS = {
@@ -93,3 +121,15 @@ def test_hostile_schema_is_refused(name: str) -> None:
         with pytest.raises(ConstraintError) as caught:
             lower_json_schema(json.dumps(REFUSED[name]) if name in REFUSED else TEXTS[name], JsonOptions())
         assert caught.value.place
+
+
+@pytest.mark.contract("CMP-9", "JSC-5")
+def test_refusal_for_too_much_work_does_not_depend_on_what_was_prepared_before() -> None:
+    text = json.dumps(REFUSED["many overlapping patterns"])
+    refusals = []
+    for _ in range(2):
+        with pytest.raises(LimitExceeded) as caught:
+            lower_json_schema(text, JsonOptions())
+        refusals.append(caught.value)
+    assert refusals[0] == refusals[1]
+    assert refusals[0].pointer is not None
