@@ -29,6 +29,12 @@ NFA_STATES = 4 * REGULAR_STATES
 AUTOMATON_STEPS = 4_000_000
 """Members of state sets met in one determinisation, or transitions in one minimisation: a few seconds of work."""
 
+PREPARATION_STEPS = 4_000_000
+"""Steps of work on one constraint, each about a microsecond of a loop that can grow: some seconds (CMP-9)."""
+
+GUIDE_STEPS = 1_000_000
+"""Steps of work on the complete automaton of one guide: a few seconds (GDE-2)."""
+
 INTERSECTIONS = 16_384
 """Intersections of schema nodes in one reduction (JSC-5)."""
 
@@ -61,8 +67,11 @@ WORKER_START_S = 60.0
 """Seconds a compile process may take to start and read the vocabulary, on a busy machine (it takes 0.3)."""
 
 # Native engine
-NATIVE_STEPS = 200_000
-"""Closing steps of one call of the native engine, a microsecond or two each: no grammar of a user stalls the engine."""
+NATIVE_STEPS = 10_000
+"""Closing steps of one call of the native engine, two microseconds or so each: 20 times what real schemas need."""
+
+NATIVE_FIRST_STEPS = 200_000
+"""Closing steps of a grammar's first state, which is found while compiling and holds up nobody else."""
 
 NATIVE_GRAMMAR_BYTES = 32 << 20
 """Memory of what was found out about one grammar, before it is dropped: everyday schemas stay below 2 Mi."""

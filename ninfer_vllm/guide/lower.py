@@ -16,7 +16,8 @@ from ninfer_vllm.automata.charset import CharSet
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.lazy import determinise
 from ninfer_vllm.automata.nfa import Nfa, NfaBuilder
-from ninfer_vllm.automata.utf8 import Fork, encoded, fork
+from ninfer_vllm.automata.utf8 import Fork, Forks, encoded
+from ninfer_vllm.automata.work import budget
 from ninfer_vllm.errors import UnsupportedByEngine
 from ninfer_vllm.grammar.checks import count_nodes, prune
 from ninfer_vllm.grammar.ir import (
@@ -31,6 +32,7 @@ from ninfer_vllm.grammar.ir import (
     Rule,
     Sequence,
 )
+from ninfer_vllm.limits import GUIDE_STEPS
 
 NAME = "guide"
 BYTES = tuple(CharSet(((value, value),)) for value in range(BYTE_VALUES))
@@ -56,7 +58,8 @@ def byte_dfa(grammar: Grammar) -> ByteDfa:
     where there is no text; LimitExceeded with the count.
     """
     count_nodes(grammar)
-    return ByteDfa.of(minimise(determinise(byte_nfa(prune(grammar)))))
+    with budget(GUIDE_STEPS):
+        return ByteDfa.of(minimise(determinise(byte_nfa(prune(grammar)))))
 
 
 def byte_nfa(grammar: Grammar) -> Nfa:
@@ -72,6 +75,7 @@ class _Laying:
         self._builder = NfaBuilder()
         self._todo: list[_Part] = []
         self._rules: dict[tuple[str, int], int] = {}
+        self._all_forks = Forks()
         self._characters: dict[CharSet, Fork] = {}
         self._forks: dict[tuple[Fork, int], int] = {}
         self._automata: dict[int, Dfa] = {}
@@ -112,7 +116,7 @@ class _Laying:
             self._builder.move(source, CharSet.from_ranges((value, value) for value in node.values), target)
         elif isinstance(node, Chars):
             if node.chars not in self._characters:
-                self._characters[node.chars] = fork([(node.chars, 0)])
+                self._characters[node.chars] = self._all_forks.before([(node.chars, 0)])
             self._branch(self._characters[node.chars], source, target)
         elif isinstance(node, Regular):
             self._automaton(node.automaton, source, target)

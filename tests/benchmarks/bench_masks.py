@@ -1,18 +1,22 @@
 """Masks and tokens of the native engine beside xgrammar and llguidance, in one process, on one thread.
 
-Usage: python tests/benchmarks/bench_masks.py [--schemas N] [--engines native,xgrammar,llguidance] [--seed N]
+Usage: python -m tests.benchmarks.bench_masks [--schemas N] [--engines native,llguidance,xgrammar] [--seed N] [--hard]
+
+--hard measures the constraints of `hard_constraints.py` on our engine instead: each in the worst call of a walk.
 
 Texts are random members of our own grammar of each schema, cut to tokens by the Qwen tokenizer; xgrammar reads our
 grammar, llguidance the schema itself. A text that an engine does not accept is left there at that token.
 
 Times are CPU times of the thread, but for xgrammar's first mask, which is wall time: our engine compiles it in another
 process. The first mask is timed from the grammar (llguidance: the schema) on; lowering is shown apart. "cold" is the
-first visit of each place in one compiled grammar, "warm" the second.
+first visit of each place in one compiled grammar, "warm" the second. What was there before is frozen for Python's
+collector, as vLLM freezes what its start has left.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import json
 import random
@@ -35,6 +39,7 @@ from ninfer_vllm.grammar.ir import Grammar, Literal
 from ninfer_vllm.grammar.sample import sample
 from ninfer_vllm.languages.lowering import lower
 from ninfer_vllm.testing.domain import Domain, domain_of
+from tests.benchmarks.hard_constraints import hard_constraints
 
 SCHEMAS = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "real-schemas.jsonl.gz"
 TEXTS = 2
@@ -109,6 +114,9 @@ def main() -> None:
     """Print one block an engine."""
     args = arguments()
     domain = domain_of("embedded-qwen")
+    if args.hard:
+        report_hard(domain)
+        return
     cases = list(cases_of(args.schemas, args.seed, domain))
     lowering = sorted(case.lowering_ns for case in cases)
     tokens = sum(len(text) for case in cases for text in case.texts)
@@ -116,7 +124,10 @@ def main() -> None:
     for name in args.engines.split(","):
         before = resident()
         clock = time.perf_counter_ns if name == "xgrammar" else time.thread_time_ns
-        figures = measured(opener(name, domain), cases, np.zeros(domain.vocabulary.words, np.int32), clock)
+        open_case = opener(name, domain)
+        gc.collect()
+        gc.freeze()
+        figures = measured(open_case, cases, np.zeros(domain.vocabulary.words, np.int32), clock)
         report(name, figures, resident() - before)
 
 
@@ -125,6 +136,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Masks of three engines.")
     parser.add_argument("--schemas", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hard", action="store_true")
     parser.add_argument("--engines", default="native,llguidance,xgrammar")
     return parser.parse_args()
 
@@ -217,7 +229,37 @@ def report(name: str, figures: Figures, grown: int) -> None:
         if times:
             p50, p90, p99 = (times[min(len(times) - 1, len(times) * share // 100)] / 1e3 for share in (50, 90, 99))
             mean = sum(times) / len(times) / 1e3
-            print(f"  {label:<12} p50 {p50:10.1f}  p90 {p90:10.1f}  p99 {p99:10.1f}  mean {mean:10.1f} us")
+            worst = times[-1] / 1e3
+            print(f"  {label:<12} p50 {p50:9.1f} p90 {p90:9.1f} p99 {p99:9.1f} mean {mean:9.1f} worst {worst:9.1f} us")
+
+
+def report_hard(domain: Domain) -> None:
+    """One line a constraint: what preparing takes, and the worst calls of a walk; or the limit that refuses it."""
+    engine = NativeEngine(domain.vocabulary)
+    row = np.zeros(domain.vocabulary.words, np.int32)
+    engine.compile(WARM_UP).matcher().fill(row)
+    for hard in hard_constraints():
+        gc.collect()
+        gc.freeze()
+        started = time.thread_time()
+        figures = Figures()
+        try:
+            grammar = lower(hard.constraint())
+            between = time.thread_time()
+            matcher = engine.compile(grammar).matcher()
+            lowering, compiling = between - started, time.thread_time() - between
+            started = time.thread_time()
+            matcher.fill(row)
+            figures.cold_mask.append(round((time.thread_time() - started) * 1e9))
+            tokens = domain.tokenizer.encode(hard.text, add_special_tokens=False)
+            walked(matcher, tokens, row, figures.cold_mask, figures.cold_accept)
+        except NInferError as error:
+            done = len(figures.cold_accept)
+            print(f"{hard.name:<44} refused, {done} tokens: {str(error)[:90]}", flush=True)
+            continue
+        mask, accept = max(figures.cold_mask) / 1e6, max(figures.cold_accept, default=0) / 1e6
+        prepared = f"lowering {lowering * 1e3:8.1f} compile {compiling * 1e3:7.1f}"
+        print(f"{hard.name:<44} {prepared} worst mask {mask:8.2f} worst accept {accept:7.2f} ms", flush=True)
 
 
 def resident() -> int:

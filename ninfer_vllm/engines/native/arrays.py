@@ -8,6 +8,9 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 
+Grid = npt.NDArray[np.int32]
+"""Of two dimensions."""
+
 TrieArrays = tuple[npt.NDArray[np.uint8], Ints, Ints, Ints, Ints]
 """The arrays `byte`, `depth`, `end`, `first` and `tokens` of a `Trie`."""
 
@@ -24,3 +27,6 @@ DEAD = -1
 
 ACCEPTS = 1
 """Flag of a state: the automaton may end here."""
+
+PORTAL = 2
+"""Flag of a state: automata of their own know a part of it."""

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
-from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, UNKNOWN
+from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, PORTAL, UNKNOWN
 from ninfer_vllm.engines.native.kinds import ACCEPT, END, Kind, Segment
 from ninfer_vllm.engines.native.positions import Positions
 from ninfer_vllm.engines.native.stacks import PLAIN, Frame, Stacks, after_copy
 from ninfer_vllm.engines.native.tables import Tables
 from ninfer_vllm.errors import LimitExceeded
-from ninfer_vllm.limits import NATIVE_STEPS
+from ninfer_vllm.limits import NATIVE_FIRST_STEPS, NATIVE_STEPS
 
 Configs = tuple[tuple[int, int], ...]
 """Terminal positions in order, each with its stack."""
@@ -52,6 +52,7 @@ class Automaton:
         """Closing steps since `begin`, less the positions there were: with those made since, the work of one call."""
         self.bottom = self.stacks.intern([(ACCEPT, PLAIN, 0, 0, -1)])
         self.begin()
+        self._allowed = NATIVE_FIRST_STEPS
         self.root = self.enter(((root, self.bottom),))
 
     @property
@@ -62,6 +63,7 @@ class Automaton:
     def begin(self) -> None:
         """Start counting the work of one call."""
         self.steps = -len(self.positions)
+        self._allowed = NATIVE_STEPS
 
     def accepts(self, state: int) -> bool:
         """Whether the text may end in a state."""
@@ -82,14 +84,18 @@ class Automaton:
         """The state behind some bytes, or DEAD, and how many were read."""
         at = 0
         while at < len(data):
+            configs = self.configs[state]
             if self.tables.reads_text(state):
                 target, read = self._read_text(state, data[at:])
+            elif len(configs) == 1 and self.positions.kinds[configs[0][0]] is Kind.UNIT:
+                target, read = self._read_unit(configs[0], data[at:])
             else:
-                target, read = self.step(state, data[at]), 1
-            if target == DEAD:
-                return DEAD, at + read * self.tables.reads_text(state)
-            state = target
+                target = self.step(state, data[at])
+                read = int(target != DEAD)
             at += read
+            if target == DEAD:
+                return DEAD, at
+            state = target
         return state, at
 
     def supply(self, state: int, byte: int) -> None:
@@ -103,8 +109,7 @@ class Automaton:
         """The bytes a state reads, in classes."""
         if self.tables.reads_text(state):
             return self.positions.segments(self.configs[state][0][0])
-        if self.tables.row_of[state] == UNKNOWN:
-            self.expand(state)
+        self.expand(state)
         return self.tables.segments(state)
 
     def target(self, state: int, byte_class: int) -> int:
@@ -125,6 +130,14 @@ class Automaton:
             return self._behind_text(state), len(wanted)
         return self.enter(((self.positions.literal(text, offset + len(wanted), after), stack),)), len(wanted)
 
+    def _read_unit(self, config: tuple[int, int], data: bytes) -> tuple[int, int]:
+        """The state behind as much of `data` as stays inside a unit, or DEAD; and how many bytes were read."""
+        unit, inner_state, after = self.positions.parts[config[0]]
+        target, read = unit.run(inner_state, data)
+        if target == DEAD:
+            return DEAD, read
+        return self.enter(((self.positions.unit(unit, target, after), config[1]),)), read
+
     def _behind_text(self, state: int) -> int:
         target = self.tables.get(state, 0)
         if target == UNKNOWN:
@@ -134,7 +147,9 @@ class Automaton:
         return target
 
     def expand(self, state: int) -> None:
-        """Give a state its byte classes."""
+        """Give a state its byte classes, where it has none."""
+        if self.tables.row_of[state] != UNKNOWN:
+            return
         per_config = tuple(self.positions.segments(position) for position, _ in self.configs[state])
         # Segments are shared objects, and `_layouts` keeps them alive, so their identities tell layouts apart.
         key = tuple(map(id, per_config))
@@ -143,7 +158,7 @@ class Automaton:
             segments, readers = _joined_classes(per_config)
             layout = self._layouts[key] = (self.tables.add_map(segments), readers, per_config)
         self.readers[state] = layout[1]
-        self.tables.add_row(state, layout[0], len(layout[1]))
+        self.tables.add_row(state, layout[0], [UNKNOWN] * len(layout[1]))
 
     def resolve(self, state: int, byte_class: int) -> int:
         """Compute the transition of a class."""
@@ -174,8 +189,14 @@ class Automaton:
     def _of_configs(self, configs: Configs) -> int:
         state = self._states.get(configs)
         if state is None:
-            accepts = any(position == ACCEPT for position, _ in configs)
-            state = self._states[configs] = self.tables.add_state(ACCEPTS if accepts else 0)
+            kinds = self.positions.kinds
+            flags = 0
+            for position, _ in configs:
+                if position == ACCEPT:
+                    flags |= ACCEPTS
+                elif kinds[position] is Kind.UNIT:
+                    flags |= PORTAL
+            state = self._states[configs] = self.tables.add_state(flags)
             self.configs.append(configs)
             if len(configs) == 1 and self.positions.kinds[configs[0][0]] is Kind.LITERAL:
                 text, offset, _ = self.positions.parts[configs[0][0]]
@@ -281,8 +302,8 @@ class Automaton:
         Errors: LimitExceeded where it is too much.
         """
         self.steps += steps
-        if self.steps + len(self.positions) > NATIVE_STEPS:
-            raise LimitExceeded("native_steps", NATIVE_STEPS)
+        if self.steps + len(self.positions) > self._allowed:
+            raise LimitExceeded("native_steps", self._allowed)
 
 
 def _joined_classes(per_config: tuple[tuple[Segment, ...], ...]) -> tuple[tuple[Segment, ...], Readers]:

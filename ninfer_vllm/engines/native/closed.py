@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ninfer_vllm.engines.native.utf8 import WIDE
+from ninfer_vllm.automata.charset import CharSet
+from ninfer_vllm.engines.native.kinds import WIDE
 from ninfer_vllm.grammar.ir import (
     Alternation,
     Bytes,
@@ -32,6 +33,10 @@ class ClosedForms:
 
     def wide_item(self, expr: Expr) -> Repeat | Regular | None:
         """The closed form of a repetition or automaton that reads free text; None for everything else."""
+        for _ in range(MAX_NODES):
+            if not isinstance(expr, Rule):
+                break
+            expr = self._rules[expr.name]
         if id(expr) not in self._known:
             self._known[id(expr)] = self._wide_item(expr)
         found = self._known[id(expr)]
@@ -39,12 +44,8 @@ class ClosedForms:
         return found
 
     def _wide_item(self, expr: Expr) -> Expr | None:
-        for _ in range(MAX_NODES):
-            if not isinstance(expr, Rule):
-                break
-            expr = self._rules[expr.name]
         if isinstance(expr, Regular):
-            return expr if _is_wide(expr) else None
+            return expr if has_wide_set(expr) else None
         if not isinstance(expr, Repeat) or expr.maximum in (0, 1):
             return None
         item = self._closed(expr.item, [MAX_NODES])
@@ -69,12 +70,23 @@ class ClosedForms:
 def _is_wide(expr: Expr) -> bool:
     """Whether many different bytes may come somewhere in an expression."""
     if isinstance(expr, Chars):
-        return len(expr.chars) >= WIDE
+        return is_wide(expr.chars)
     if isinstance(expr, Bytes):
         return expr.values.bits.bit_count() >= WIDE
     if isinstance(expr, Regular):
-        return any(sum(len(chars) for chars, _ in edges) >= WIDE for edges in expr.automaton.edges)
+        return has_wide_set(expr)
     return not isinstance(expr, Literal) and any(map(_is_wide, children(expr)))
+
+
+def has_wide_set(item: Regular) -> bool:
+    """Whether many different characters may come somewhere in a text of the automaton."""
+    return any(is_wide(chars) for edges in item.automaton.edges for chars, _ in edges)
+
+
+def is_wide(chars: CharSet) -> bool:
+    """Whether a set has many characters."""
+    ranges = chars.ranges
+    return ranges[-1][1] - ranges[0][0] >= WIDE - 1 and len(chars) >= WIDE
 
 
 def flattened(expr: Repeat) -> tuple[Expr, int, int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 
@@ -12,3 +13,9 @@ def compiled_kernels() -> ModuleType:
     from ninfer_vllm.engines.native import kernels
 
     return kernels
+
+
+def code_folder() -> Path | None:
+    """Where Numba keeps the machine code; None where no folder can be written."""
+    folder = compiled_kernels().walk.stats.cache_path
+    return None if folder is None else Path(folder)

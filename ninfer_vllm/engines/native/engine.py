@@ -76,8 +76,9 @@ class NativeEngine:
         for _, known in sizes:
             if total <= NATIVE_TOTAL_BYTES:
                 break
-            total -= known.run_bytes
-            known.start_over()
+            if not known.has_started_over:
+                total -= known.run_bytes
+                known.start_over()
 
 
 class NativeGrammar:
@@ -91,6 +92,8 @@ class NativeGrammar:
         self._run = new_run()
         self.opened = time.monotonic()
         """When the last matcher was made."""
+        self.has_started_over = False
+        """Whether what was found out has been let go of since then."""
 
     @property
     def engine(self) -> str:
@@ -110,6 +113,7 @@ class NativeGrammar:
     def matcher(self) -> NativeMatcher:
         """A new matcher at the start of the grammar."""
         self.opened = time.monotonic()
+        self.has_started_over = False
         return NativeMatcher(self, self._ends)
 
     def current(self) -> Run:
@@ -117,9 +121,11 @@ class NativeGrammar:
         with self._lock:
             if self._run.is_full:
                 self._run = self._new_run()
+                self.has_started_over = False
             return self._run
 
     def start_over(self) -> None:
         """Let go of what was found out; matchers that still use it move on when they are next told to forget."""
         self._run.is_full = True
         self.current()
+        self.has_started_over = True

@@ -9,14 +9,13 @@ import numpy as np
 
 from ninfer_vllm.engines.native.arrays import DEAD, Words
 from ninfer_vllm.engines.native.automaton import Automaton
+from ninfer_vllm.engines.native.composed import GrammarWalker
 from ninfer_vllm.engines.native.facts import Facts
 from ninfer_vllm.engines.native.kinds import Kind
-from ninfer_vllm.engines.native.masks import Walker
 from ninfer_vllm.engines.native.positions import Positions
 from ninfer_vllm.engines.native.transfer import transferred
 from ninfer_vllm.engines.native.trie import Trie
 from ninfer_vllm.engines.native.units import GrammarUnits, SharedUnits
-from ninfer_vllm.engines.native.utf8 import ByteNodes
 from ninfer_vllm.grammar.ir import Grammar
 from ninfer_vllm.limits import NATIVE_GRAMMAR_BYTES
 from ninfer_vllm.masks.bits import MaskRow, row_of
@@ -68,21 +67,25 @@ class Run:
         self._domain = domain
         self._lock = threading.RLock()
         self._units = GrammarUnits(domain.units)
-        positions = Positions(grammar, facts, ByteNodes(), self._units)
+        positions = Positions(grammar, facts, self._units)
         self.automaton = Automaton(positions, positions.rule(grammar.root), domain.trie.max_depth)
-        self._walker = Walker(self.automaton, domain.trie, domain.vocabulary.words, keeps_exits=False)
+        self._walker = GrammarWalker(self.automaton, domain.trie, domain.vocabulary.words, keeps_exits=False)
         self.masks: dict[int, Mask] = {}
         """State -> mask, where it is known."""
         self.moves: dict[int, int] = {}
         """State and token in one number -> state, where it is known."""
         self.width = len(domain.vocabulary)
         self._unmeasured = 0
+        self._nbytes = self._measured()
         self.is_full = False
         """Whether another one should take its place."""
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes."""
+        """About how much memory this took when last measured."""
+        return self._nbytes
+
+    def _measured(self) -> int:
         return self.automaton.nbytes + self._walker.nbytes + self._units.nbytes + MOVE_BYTES * len(self.moves)
 
     def adopted(self, other: Run, state: int) -> int:
@@ -135,7 +138,8 @@ class Run:
         self._unmeasured += 1
         if self._unmeasured >= MEASURED_EVERY and not self.is_full:
             self._unmeasured = 0
-            self.is_full = self._units.is_full or self.nbytes > NATIVE_GRAMMAR_BYTES
+            self._nbytes = self._measured()
+            self.is_full = self._units.is_full or self._nbytes > NATIVE_GRAMMAR_BYTES
 
     def _mask(self, state: int) -> Mask:
         domain = self._domain
@@ -149,7 +153,7 @@ class Run:
                 named = row_of([token for token in ids if 0 <= token < self.width], self.width).view(np.uint32)
                 row = row | (named & domain.named if kind is Kind.TOKEN else domain.spelled & ~named)
         row = self._walker.rows.shared(row)
-        return Mask(row.view(np.int32), is_empty=not row.any())
+        return Mask(row.view(np.int32), is_empty=row is self._walker.rows.empty)
 
     def _move(self, state: int, token: int) -> int:
         automaton, vocabulary = self.automaton, self._domain.vocabulary

@@ -2,8 +2,10 @@
 
 Theory of operation. The trie lies in preorder: node 0 is the root, `end[n]` is the first node behind the subtree of n,
 and the tokens that end at n are `tokens[first[n] : first[n + 1]]`. A walk keeps the automaton's state at every depth. A
-dead transition skips the subtree. A transition that was never computed stops the walk: it returns the place, the
-caller computes it and calls again.
+dead transition skips the subtree. So does a transition that was never computed, but the walk notes the place: the
+caller computes what is missing and walks those subtrees next. A portal, a state whose parts other automata know, is
+not walked through either. A stretch is a row of numbers: first node, node behind the last one, and the state (with its
+offset into a fixed text) in which the first node's byte is read; below a portal the offset is -1.
 
 Compiling takes seconds, once a machine: Numba's own cache keeps the code below NUMBA_CACHE_DIR, beside this file, or in
 the user's cache folder. Import this module only through `compiled`.
@@ -17,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import njit, types
 
-from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, UNKNOWN, Ints, TableArrays, TrieArrays, Words
+from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, PORTAL, UNKNOWN, Grid, Ints, TableArrays, TrieArrays, Words
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,7 +31,11 @@ U1, U2 = types.Array(types.uint8, 1, "C"), types.Array(types.uint16, 1, "C")
 TRIE = types.Tuple((U1, I4, I4, I4, I4))
 TABLES = types.Tuple((I4, I4, U2, I4, U1, I4, I4, U1))
 STACK = types.UniTuple(I4, 2)
-FOUND = types.Tuple((U4, I4))
+GRID = types.Array(types.int32, 2, "C")
+FOUND = types.Tuple((U4, I4, GRID, GRID))
+
+Found = tuple[Words, Ints, Grid, Grid]
+"""The row; room for exits, or none where they are not wanted; stretches left out; transitions needed for them."""
 
 
 def _compiled(signature: object) -> Callable[[Function], Function]:
@@ -44,27 +50,49 @@ def _compiled(signature: object) -> Callable[[Function], Function]:
     return compile_function
 
 
-@_compiled(types.boolean(TRIE, TABLES, I4, I4, STACK, FOUND))
-def walk(
-    trie: TrieArrays, tables: TableArrays, starts: Ints, place: Ints, stack: Stack, found: tuple[Words, Ints]
-) -> bool:
-    """Set the bit of every token below the start nodes that the automaton takes, all starts in the same state.
+@_compiled(types.boolean(TABLES, GRID, I4, types.int32, types.int32))
+def note_need(tables: TableArrays, needs: Grid, place: Ints, state: np.int32, byte: np.int32) -> bool:
+    """Note a missing transition as state, class of the byte, and byte, once; whether there was room.
 
-    `place` holds: next start, next node (-1 at a start), state of the starts, exits found; on return also the state
-    and byte of a missing transition. Returns whether the walk is over. `found` is the row, and room for the nodes with
-    a subtree at which the automaton may end, or none at all where they are not wanted.
+    A state without classes is noted once with the class -1.
+    """
+    row_of, map_of, maps, _, _, text_of, _, _ = tables
+    byte_class = np.int32(0)
+    if row_of[state] == UNKNOWN:
+        byte_class = np.int32(-1)
+    elif text_of[state] < 0:
+        byte_class = np.int32(maps[map_of[state] + byte])
+    for at in range(place[4]):
+        if needs[at, 0] == state and needs[at, 1] == byte_class:
+            return True
+    if place[4] == needs.shape[0]:
+        return False
+    needs[place[4], 0], needs[place[4], 1], needs[place[4], 2] = state, byte_class, byte
+    place[4] += 1
+    return True
+
+
+@_compiled(types.boolean(TRIE, TABLES, GRID, I4, STACK, FOUND))
+def walk(  # noqa: PLR0915 - one loop: inner calls cost more than the walk itself
+    trie: TrieArrays, tables: TableArrays, stretches: Grid, place: Ints, stack: Stack, found: Found
+) -> bool:
+    """Set the bit of every token on the stretches that the automaton takes, and note new ones that were left out.
+
+    `place` holds: next stretch, next node (-1 at a new one), exits found, stretches left out, transitions needed; the
+    last two are 0 at first. Returns whether the walk is over; if not, there was no room for more. Exits are nodes with
+    a subtree at which the automaton may end.
     """
     byte, depth, end, first, tokens = trie
     row_of, map_of, maps, pool, flags, text_of, length_of, texts = tables
-    row, exits = found
+    row, exits, missing, needs = found
     states, offsets = stack
-    at, node, num_exits = place[0], place[1], place[3]
-    while at < starts.shape[0]:
-        begin = starts[at]
+    at, node, num_exits, num_missing = place[0], place[1], place[2], 0
+    while at < stretches.shape[0]:
+        last = stretches[at, 1]
         if node < 0:
-            node = begin + 1
-            states[depth[begin]], offsets[depth[begin]] = place[2], 0
-        while node < end[begin]:
+            node = stretches[at, 0]
+            states[depth[node] - 1], offsets[depth[node] - 1] = stretches[at, 2], stretches[at, 3]
+        while node < last:
             level = depth[node]
             state, offset = states[level - 1], offsets[level - 1]
             if text_of[state] >= 0:
@@ -79,13 +107,120 @@ def walk(
                 if target != UNKNOWN:
                     target = pool[target + maps[map_of[state] + byte[node]]]
                 offset = 0
-            if target == UNKNOWN:
-                place[0], place[1], place[3], place[4], place[5] = at, node, num_exits, state, byte[node]
-                return False
             if target == DEAD:
                 node = end[node]
                 continue
+            is_left = target == UNKNOWN or (flags[target] & PORTAL and end[node] > node + 1)
+            if is_left and (
+                num_missing == missing.shape[0]
+                or (target == UNKNOWN and not note_need(tables, needs, place, state, np.int32(byte[node])))
+            ):
+                place[0], place[1], place[2], place[3] = at, node, num_exits, num_missing
+                return False
+            if is_left:
+                missing[num_missing, 0], missing[num_missing, 1] = node, end[node]
+                missing[num_missing, 2], missing[num_missing, 3] = state, offsets[level - 1]
+                num_missing += 1
+            if target == UNKNOWN:
+                node = end[node]
+                continue
+            if is_left:
+                missing[num_missing - 1, 0] = node + 1
+                missing[num_missing - 1, 2], missing[num_missing - 1, 3] = target, -1
             states[level], offsets[level] = target, offset
+            for index in range(first[node], first[node + 1]):
+                row[tokens[index] >> 5] |= np.uint32(1) << np.uint32(tokens[index] & 31)
+            if flags[target] & ACCEPTS and exits.shape[0] > 0 and end[node] > node + 1:
+                exits[num_exits] = node
+                num_exits += 1
+            node = end[node] if is_left else node + 1
+        node = -1
+        at += 1
+    place[0], place[1], place[2], place[3] = at, node, num_exits, num_missing
+    return True
+
+
+@_compiled(types.boolean(TRIE, TABLES, I4, GRID, I4, types.UniTuple(STACK, 2), FOUND))
+def walk_beside(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost more than the walk itself
+    trie: TrieArrays,
+    tables: TableArrays,
+    other_exits: Ints,
+    stretches: Grid,
+    place: Ints,
+    stacks: tuple[Stack, Stack],
+    found: Found,
+) -> bool:
+    """Turn the row of another state of the same automaton into the row of this one, walking only where they part.
+
+    Where both are in the same state the subtree stays as it is. A stretch holds this state and offset, then the other
+    ones; `place` is that of `walk`, and the next exit of the other.
+    """
+    byte, depth, end, first, tokens = trie
+    row_of, map_of, maps, pool, flags, text_of, length_of, texts = tables
+    row, exits, missing, needs = found
+    at, node, num_exits, num_missing, next_exit = place[0], place[1], place[2], 0, place[5]
+    ours, our_offsets = stacks[0]
+    theirs, their_offsets = stacks[1]
+    while at < stretches.shape[0]:
+        last = stretches[at, 1]
+        if node < 0:
+            node = stretches[at, 0]
+            level = depth[node] - 1
+            ours[level], our_offsets[level] = stretches[at, 2], stretches[at, 3]
+            theirs[level], their_offsets[level] = stretches[at, 4], stretches[at, 5]
+            next_exit = np.searchsorted(other_exits, node)
+        while node < last:
+            level = depth[node]
+            target = beside = DEAD
+            offset = other_offset = 0
+            for states, offsets, is_other in ((ours, our_offsets, False), (theirs, their_offsets, True)):
+                state = states[level - 1]
+                found_state, found_offset = DEAD, 0
+                if state >= 0 and text_of[state] >= 0:
+                    found_offset = offsets[level - 1] + 1
+                    if texts[text_of[state] + found_offset - 1] == byte[node]:
+                        found_state = state
+                        if found_offset == length_of[state]:
+                            found_state, found_offset = pool[row_of[state]], 0
+                elif state >= 0:
+                    found_state = row_of[state]
+                    if found_state != UNKNOWN:
+                        found_state = pool[found_state + maps[map_of[state] + byte[node]]]
+                if is_other:
+                    beside, other_offset = found_state, found_offset
+                else:
+                    target, offset = found_state, found_offset
+            is_known = num_missing < missing.shape[0]
+            if target == UNKNOWN and is_known:
+                is_known = note_need(tables, needs, place, ours[level - 1], np.int32(byte[node]))
+            if beside == UNKNOWN and is_known:
+                is_known = note_need(tables, needs, place, theirs[level - 1], np.int32(byte[node]))
+            if UNKNOWN in (target, beside):
+                if not is_known:
+                    place[0], place[1], place[2], place[3], place[5] = at, node, num_exits, num_missing, next_exit
+                    return False
+                missing[num_missing, 0], missing[num_missing, 1] = node, end[node]
+                missing[num_missing, 2], missing[num_missing, 3] = ours[level - 1], our_offsets[level - 1]
+                missing[num_missing, 4], missing[num_missing, 5] = theirs[level - 1], their_offsets[level - 1]
+                num_missing += 1
+                node = end[node]
+                continue
+            while next_exit < other_exits.shape[0] and other_exits[next_exit] < node:
+                next_exit += 1
+            if target == beside and (target == DEAD or offset == other_offset):
+                while next_exit < other_exits.shape[0] and other_exits[next_exit] < end[node]:
+                    exits[num_exits] = other_exits[next_exit]
+                    num_exits += 1
+                    next_exit += 1
+                node = end[node]
+                continue
+            if target == DEAD:
+                for index in range(first[node], first[end[node]]):
+                    row[tokens[index] >> 5] &= ~(np.uint32(1) << np.uint32(tokens[index] & 31))
+                node = end[node]
+                continue
+            ours[level], our_offsets[level] = target, offset
+            theirs[level], their_offsets[level] = beside, other_offset
             for index in range(first[node], first[node + 1]):
                 row[tokens[index] >> 5] |= np.uint32(1) << np.uint32(tokens[index] & 31)
             if flags[target] & ACCEPTS and exits.shape[0] > 0 and end[node] > node + 1:
@@ -94,82 +229,17 @@ def walk(
             node += 1
         node = -1
         at += 1
-    place[0], place[3] = at, num_exits
+    place[0], place[1], place[2], place[3], place[5] = at, node, num_exits, num_missing, next_exit
     return True
 
 
-@_compiled(types.boolean(TRIE, TABLES, I4, I4, types.UniTuple(STACK, 2), FOUND))
-def walk_beside(  # noqa: PLR0912, PLR0915 - one loop: inner calls cost more than the walk itself
-    trie: TrieArrays,
-    tables: TableArrays,
-    other_exits: Ints,
-    place: Ints,
-    stacks: tuple[Stack, Stack],
-    found: tuple[Words, Ints],
-) -> bool:
-    """Turn the row of another state of the same automaton into the row of this one, walking only where they part.
-
-    Where both are in the same state the subtree stays as it is. `place` holds: next node, state, other state, exits
-    found, next exit of the other; the missing transition comes back in places 5 and 6.
-    """
-    byte, depth, end, first, tokens = trie
-    row_of, map_of, maps, pool, flags, text_of, length_of, texts = tables
-    row, exits = found
-    node, num_exits, next_exit = place[0], place[3], place[4]
-    ours, our_offsets = stacks[0]
-    theirs, their_offsets = stacks[1]
-    ours[0], our_offsets[0], theirs[0], their_offsets[0] = place[1], 0, place[2], 0
-    while node < end[0]:
-        level = depth[node]
-        target = beside = DEAD
-        offset = other_offset = 0
-        missing = DEAD
-        for states, offsets, is_other in ((ours, our_offsets, False), (theirs, their_offsets, True)):
-            state = states[level - 1]
-            found_state, found_offset = DEAD, 0
-            if state >= 0 and text_of[state] >= 0:
-                found_offset = offsets[level - 1] + 1
-                if texts[text_of[state] + found_offset - 1] == byte[node]:
-                    found_state = state
-                    if found_offset == length_of[state]:
-                        found_state, found_offset = pool[row_of[state]], 0
-            elif state >= 0:
-                found_state = row_of[state]
-                if found_state != UNKNOWN:
-                    found_state = pool[found_state + maps[map_of[state] + byte[node]]]
-            if found_state == UNKNOWN:
-                missing = state
-            if is_other:
-                beside, other_offset = found_state, found_offset
-            else:
-                target, offset = found_state, found_offset
-        if missing >= 0:
-            place[0], place[3], place[4], place[5], place[6] = node, num_exits, next_exit, missing, byte[node]
-            return False
-        while next_exit < other_exits.shape[0] and other_exits[next_exit] < node:
-            next_exit += 1
-        if target == beside and (target == DEAD or offset == other_offset):
-            while next_exit < other_exits.shape[0] and other_exits[next_exit] < end[node]:
-                exits[num_exits] = other_exits[next_exit]
-                num_exits += 1
-                next_exit += 1
-            node = end[node]
-            continue
-        if target == DEAD:
-            for index in range(first[node], first[end[node]]):
-                row[tokens[index] >> 5] &= ~(np.uint32(1) << np.uint32(tokens[index] & 31))
-            node = end[node]
-            continue
-        ours[level], our_offsets[level] = target, offset
-        theirs[level], their_offsets[level] = beside, other_offset
-        for index in range(first[node], first[node + 1]):
-            row[tokens[index] >> 5] |= np.uint32(1) << np.uint32(tokens[index] & 31)
-        if flags[target] & ACCEPTS and exits.shape[0] > 0 and end[node] > node + 1:
-            exits[num_exits] = node
-            num_exits += 1
-        node += 1
-    place[0], place[3] = node, num_exits
-    return True
+@_compiled(types.uint64(U4))
+def digest(row: Words) -> np.uint64:
+    """A number that equal rows have in common; 0 for the empty row alone."""
+    total = np.uint64(0)
+    for word in row:
+        total += np.uint64(word)
+    return total
 
 
 @_compiled(types.void(I4, I4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-from ninfer_vllm.grammar.ir import Expr
+from ninfer_vllm.grammar.ir import Expr, Regular
 
 END = 0
 """The end of a called body: back to the frames of the stack."""
@@ -24,13 +24,15 @@ Call = tuple[int, int, int, int, int]
 
 
 class UnitLike(Protocol):
-    """An automaton of its own that stands for one terminal of a grammar; see `units`."""
+    """An automaton of its own that stands for one terminal of a grammar; see `units` and `regulars`."""
 
-    item: Expr
-    terminator: int
+    @property
+    def item(self) -> Expr:
+        """What the unit reads."""
 
-    def enter(self, minimum: int, maximum: int | None) -> int:
-        """The state before the unit's text."""
+    @property
+    def terminator(self) -> int | None:
+        """The byte behind it, where there is one."""
 
     def adopted(self, other: Any, state: int) -> int:
         """The state of this unit that stands for one of an equal unit."""
@@ -48,11 +50,21 @@ class UnitLike(Protocol):
         """The state no single token can tell from this one."""
 
 
+class CountedUnit(UnitLike, Protocol):
+    """A unit of any number of copies of an item."""
+
+    def enter(self, minimum: int, maximum: int | None) -> int:
+        """The state before the unit's text."""
+
+
 class UnitSource(Protocol):
     """Where units come from."""
 
-    def of(self, item: Expr, terminator: int) -> UnitLike:
+    def of(self, item: Expr, terminator: int) -> CountedUnit:
         """The unit of any number of copies of an item and the byte behind them."""
+
+    def regular(self, item: Regular, terminator: int | None) -> UnitLike:
+        """The unit of one automaton's texts, with the byte behind them where there is one; it starts in state 0."""
 
 
 class Kind(IntEnum):
@@ -73,7 +85,6 @@ class Kind(IntEnum):
     COUNT = 12
     REPEAT = 13
     CALL = 14
-    REGULAR = 15
 
 
 class Local(NamedTuple):
@@ -83,6 +94,9 @@ class Local(NamedTuple):
     calls: tuple[Call, ...]
     ends: bool
 
+
+WIDE = 48
+"""Live first bytes from which on a mask is worth a shortcut: letters of one case and digits are fewer."""
 
 UNSETTLED = (Kind.LISTING, Kind.UNIT)
 """Terminals that may also let the text go on behind them without reading."""

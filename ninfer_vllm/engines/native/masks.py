@@ -1,12 +1,12 @@
 """The tokens that each state takes, found by walking the vocabulary's trie once a state.
 
 Theory of operation. A narrow state is walked as it is: dead subtrees are skipped, so the cost is that of what is legal.
-A wide state, such as one inside a string, takes most of the vocabulary, and a walk costs milliseconds. Two shortcuts
-leave only exceptions:
+A wide state, such as one inside a string, takes most of the vocabulary, and a walk costs milliseconds. Shortcuts leave
+only exceptions:
 
-- Free text up to a fixed byte is a unit, an automaton of its own that all grammars share. Which tokens stay inside it
-  is found once a unit; so are its exits, the trie nodes at which it can end before the token does. A state of the
-  grammar that stands in a unit copies the unit's row and walks only the exits' subtrees, from what follows the unit.
+- Free text up to a fixed byte, or a number, is a unit, an automaton of its own that grammars share. Which tokens stay
+  inside it is found once a unit; so are its exits, the trie nodes at which it can end before the token does. A state
+  of the grammar that stands in a unit copies the unit's row and walks only the exits' subtrees, from what follows.
 - A state that behaves for most bytes as its most frequent successor does, as the first character of a name does, takes
   that one's row and walks only where the two part.
 
@@ -16,21 +16,49 @@ A state with several configurations takes the union of their rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from ninfer_vllm.engines.native.arrays import UNKNOWN, Ints, Words
-from ninfer_vllm.engines.native.automaton import Automaton
+from ninfer_vllm.engines.native.arrays import PORTAL, Grid, Ints, Words
 from ninfer_vllm.engines.native.compiled import compiled_kernels
-from ninfer_vllm.engines.native.kinds import Kind
-from ninfer_vllm.engines.native.tables import BYTES
+from ninfer_vllm.engines.native.kinds import WIDE
+from ninfer_vllm.engines.native.tables import BYTES, Tables
 from ninfer_vllm.engines.native.trie import Trie
-from ninfer_vllm.engines.native.utf8 import WIDE
 
 NO_NODES: Ints = np.zeros(0, np.int32)
-ROOT_NODE: Ints = np.zeros(1, np.int32)
-PLACES = 8
-"""Numbers a walk keeps while it is stopped."""
+NO_STRETCHES: Grid = np.zeros((0, 4), np.int32)
+
+LEFT_OUT = 1024
+"""Stretches that a walk may leave out before they are looked at."""
+
+NEEDS = 64
+"""Transitions that a walk may miss before they are computed."""
+
+
+FEW = 6
+"""Ranges of bytes up to which a new state gets all its transitions at once."""
+
+
+class Walkable(Protocol):
+    """An automaton whose states can be walked."""
+
+    tables: Tables
+
+    def near(self, state: int) -> int:
+        """The state no single token can tell from this one."""
+
+    def num_live(self, state: int) -> int:
+        """How many different bytes a state reads."""
+
+    def expand(self, state: int) -> None:
+        """Give a state its byte classes, where it has none."""
+
+    def target(self, state: int, byte_class: int) -> int:
+        """The state behind a byte of a class."""
+
+    def supply(self, state: int, byte: int) -> None:
+        """Compute a transition that a walk has missed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,17 +74,23 @@ class RowStore:
 
     def __init__(self) -> None:
         self._alike: dict[int, list[Words]] = {}
+        self.empty: Words | None = None
+        """The row without tokens, where one was kept."""
         self.nbytes = 0
 
     def shared(self, row: Words) -> Words:
         """The kept row that is equal to this one, or this one, which must not change any more."""
-        even = row[: len(row) // 2 * 2].view(np.uint64)
-        alike = self._alike.setdefault(int(np.add.reduce(even)), [])
+        if not row.flags.writeable:
+            return row
+        digest = int(compiled_kernels().digest(row))
+        alike = self._alike.setdefault(digest, [])
         for known in alike:
-            if known is row or np.array_equal(known, row):
+            if (known == row).all():
                 return known
         row.flags.writeable = False
         alike.append(row)
+        if not digest:
+            self.empty = row
         self.nbytes += row.nbytes
         return row
 
@@ -64,17 +98,20 @@ class RowStore:
 class Walker:
     """Covers the states of one automaton. Not thread-safe: the owner holds its lock."""
 
-    def __init__(self, automaton: Automaton, trie: Trie, words: int, *, keeps_exits: bool) -> None:
+    def __init__(self, automaton: Walkable, trie: Trie, words: int, *, keeps_exits: bool) -> None:
         self._automaton = automaton
         self._trie = trie.arrays
-        self._nodes = len(trie.byte)
+        self._bytes = trie.byte
+        self._end = trie.end
         self._words = words
         self._keeps_exits = keeps_exits
-        self._stack = _new_stack(trie.max_depth + 1)
+        self._room = len(trie.byte) if keeps_exits else 0
+        self._levels = trie.max_depth + 1
         self._covered: dict[int, Covered] = {}
         self._open: set[int] = set()
         """States whose shortcut is being taken: who needs them for it is walked as it is."""
         self._exit_bytes = 0
+        self._idle: list[_Walking] = []
         self.rows = RowStore()
 
     @property
@@ -84,50 +121,47 @@ class Walker:
 
     def covered(self, state: int) -> Covered:
         """The tokens of a state."""
-        state = self._automaton.near(state)
         found = self._covered.get(state)
         if found is None:
-            row, exits = self._walked(state) if state in self._open else self._cover(state)
-            found = self._covered[state] = Covered(self.rows.shared(row), exits)
-            self._exit_bytes += exits.nbytes
+            near = self._automaton.near(state)
+            found = self._covered.get(near)
+            if found is None:
+                row, exits = self._walked(near) if near in self._open else self._cover(near)
+                found = self._covered[near] = Covered(self.rows.shared(row), exits)
+                self._exit_bytes += exits.nbytes
+            self._covered[state] = found
         return found
 
     def _cover(self, state: int) -> tuple[Words, Ints]:
-        automaton = self._automaton
-        if automaton.num_live(state) < WIDE:
-            return self._walked(state)
         self._open.add(state)
         try:
-            units = [config for config in automaton.configs[state] if automaton.positions.kinds[config[0]] is Kind.UNIT]
-            if units:
-                return self._around_units(state, units)
-            beside = self._neighbour(state)
-            return self._walked(state) if beside is None else self._beside(state, beside)
+            found = self._composed(state)
+            if found is None and not self._automaton.tables.reads_text(state) and self._is_wide(state):
+                beside = self._neighbour(state)
+                found = None if beside is None else self._beside(state, beside)
+            return self._walked(state) if found is None else found
         finally:
             self._open.discard(state)
 
+    def _is_wide(self, state: int) -> bool:
+        return self._automaton.num_live(state) >= WIDE
+
+    def _composed(self, state: int) -> tuple[Words, Ints] | None:
+        """The tokens of a state whose parts are known elsewhere."""
+        del state
+        return None
+
     def _walked(self, state: int) -> tuple[Words, Ints]:
         row = np.zeros(self._words, np.uint32)
-        return row, self._walk(ROOT_NODE, state, row)
+        return row, self._walk(np.array(((1, self._end[0], state, 0),), np.int32)[: self._end[0] - 1], row)
 
-    def _around_units(self, state: int, units: list[tuple[int, int]]) -> tuple[Words, Ints]:
-        automaton = self._automaton
-        row: Words = np.zeros(self._words, np.uint32)
-        exits: list[Ints] = []
-        for position, stack in units:
-            unit, inner_state, after = automaton.positions.parts[position]
-            inner: Covered = unit.covered(inner_state)
-            row |= inner.row
-            behind = automaton.enter(((after, stack),))
-            exits.append(self._walk(inner.exits, behind, row))
-            if self._keeps_exits and automaton.accepts(behind):
-                exits.append(inner.exits)
-        others = {position: stack for position, stack in automaton.configs[state] if (position, stack) not in units}
-        if others:
-            rest = self.covered(automaton.state(others))
-            row |= rest.row
-            exits.append(rest.exits)
-        return row, np.unique(np.concatenate(exits)) if self._keeps_exits else NO_NODES
+    def below(self, nodes: Ints) -> Grid:
+        """The stretches below some nodes, in no state yet."""
+        found = np.zeros((len(nodes), 4), np.int32)
+        found[:, 0] = nodes
+        found[:, 0] += 1
+        found[:, 1] = self._end[nodes]
+        return found
 
     def _neighbour(self, state: int) -> int | None:
         """The most frequent successor, where that is its own most frequent successor."""
@@ -140,34 +174,138 @@ class Walker:
 
     def _most_frequent(self, state: int) -> int:
         tables = self._automaton.tables
-        if tables.row_of[state] == UNKNOWN:
-            self._automaton.expand(state)
+        self._automaton.expand(state)
         start = tables.map_of[state]
         counts = np.bincount(tables.maps[start : start + BYTES])
         counts[0] = 0
-        byte_class = int(counts.argmax())
-        target = tables.get(state, byte_class)
-        return self._automaton.resolve(state, byte_class) if target == UNKNOWN else target
+        return self._automaton.target(state, int(counts.argmax()))
 
-    def _walk(self, starts: Ints, state: int, row: Words) -> Ints:
-        """Add the tokens below the start nodes to the row; the exits met on the way."""
+    def walk_on(self, ranges: Grid, state: int, row: Words) -> Ints:
+        """Add the tokens on some stretches to the row, all in this state instead; the exits met on the way."""
+        near = self._automaton.near(state)
+        if self._automaton.tables.flags[near] & PORTAL:
+            stretches, exits = self._through(near, ranges, row)
+        else:
+            stretches, exits = [in_state(ranges, near)], []
+        return self._joined([*exits, *(self._walk(found, row) for found in stretches)])
+
+    def _through(self, state: int, ranges: Grid, row: Words) -> tuple[list[Grid], list[Ints]]:
+        """Walk the parts of a portal that other automata know; what is left to walk, and the exits met."""
+        raise NotImplementedError
+
+    def _walk(self, stretches: Grid, row: Words) -> Ints:
+        """Add the tokens on the stretches to the row; the exits met on the way."""
         automaton, kernel = self._automaton, compiled_kernels().walk
-        place = np.array([0, -1, state, 0, 0, 0, 0, 0], np.int32)
-        exits = np.empty(self._nodes, np.int32) if self._keeps_exits else NO_NODES
-        while not kernel(self._trie, automaton.tables.arrays, starts, place, self._stack, (row, exits)):
-            automaton.supply(int(place[4]), int(place[5]))
-        return exits[: place[3]].copy()
+        walking = self._idle.pop() if self._idle else _Walking(self._room, self._levels, 4)
+        found = walking.start(row)
+        exits: list[Ints] = []
+        while len(stretches):
+            todo: list[Grid] = []
+            place = walking.begin()
+            is_over = False
+            while not is_over:
+                tables = automaton.tables.arrays
+                is_over = kernel(self._trie, tables, stretches, place, walking.stack, found)
+                missed = walking.missed(automaton)
+                if len(missed):
+                    todo.extend(self._left_out(missed, row, exits))
+            stretches = todo[0] if len(todo) == 1 else np.concatenate((NO_STRETCHES, *todo))
+        all_exits = self._joined([walking.exits, *exits])
+        self._idle.append(walking)
+        return all_exits
+
+    def _left_out(self, missed: Grid, row: Words, exits: list[Ints]) -> list[Grid]:
+        """The stretches to walk for those that were left out; those below portals are walked as far as others can."""
+        below = missed[:, 3] < 0
+        if not below.any():
+            return [missed]
+        portals = missed[below]
+        todo = [missed[~below]]
+        for state in dict.fromkeys(portals[:, 2].tolist()):
+            stretches, found = self._through(state, portals[portals[:, 2] == state], row)
+            todo.extend(stretches)
+            exits.extend(found)
+        return todo
+
+    def _joined(self, exits: list[Ints]) -> Ints:
+        """All exits in order, where they are wanted."""
+        if not self._keeps_exits:
+            return NO_NODES
+        return np.sort(exits[0]) if len(exits) == 1 else np.unique(np.concatenate((NO_NODES, *exits)))
 
     def _beside(self, state: int, other: int) -> tuple[Words, Ints]:
+        """The tokens of a wide state by those of another one."""
         automaton, kernel = self._automaton, compiled_kernels().walk_beside
         known = self.covered(other)
         row = known.row.copy()
-        place = np.array([1, state, other, 0, 0, 0, 0, 0], np.int32)
-        exits = np.empty(self._nodes, np.int32) if self._keeps_exits else NO_NODES
-        stacks = (self._stack, _new_stack(len(self._stack[0])))
-        while not kernel(self._trie, automaton.tables.arrays, known.exits, place, stacks, (row, exits)):
-            automaton.supply(int(place[5]), int(place[6]))
-        return row, exits[: place[3]].copy()
+        walking = _Walking(self._room, self._levels, 6)
+        found = walking.start(row)
+        stacks = (walking.stack, _new_stack(self._levels))
+        stretches = np.array(((1, self._end[0], state, 0, other, 0),), np.int32)
+        while len(stretches):
+            todo: list[Grid] = []
+            place = walking.begin()
+            is_over = False
+            while not is_over:
+                tables = automaton.tables.arrays
+                is_over = kernel(self._trie, tables, known.exits, stretches, place, stacks, found)
+                todo.append(walking.missed(automaton))
+            stretches = np.concatenate(todo)
+        return row, np.sort(walking.exits)
+
+
+class _Walking:
+    """What the calls of one walk leave for the next one; used again by later walks."""
+
+    def __init__(self, room: int, levels: int, width: int) -> None:
+        self.stack = _new_stack(levels)
+        self._exits = np.empty(room, np.int32)
+        self._missing = np.empty((LEFT_OUT, width), np.int32)
+        self._needs = np.empty((NEEDS, 3), np.int32)
+        self._place = np.zeros(6, np.int32)
+
+    def start(self, row: Words) -> tuple[Words, Ints, Grid, Grid]:
+        """Begin a walk that fills a row; what the kernels find goes here."""
+        self._place.fill(0)
+        return row, self._exits, self._missing, self._needs
+
+    @property
+    def exits(self) -> Ints:
+        """The exits so far."""
+        return self._exits[: self._place[2]]
+
+    def begin(self) -> Ints:
+        """The place before new stretches."""
+        self._place[:2] = 0, -1
+        return self._place
+
+    def missed(self, automaton: Walkable) -> Grid:
+        """The stretches that were left out, once the transitions they need are computed."""
+        for state, byte_class, byte in self._needs[: self._place[4]].tolist():
+            if byte_class < 0:
+                automaton.expand(state)
+                self._supply_few(automaton, state, byte)
+            else:
+                automaton.supply(state, byte)
+        self._place[4] = 0
+        return self._missing[: self._place[3]].copy()
+
+    def _supply_few(self, automaton: Walkable, state: int, byte: int) -> None:
+        """Compute all transitions of a state with few, since a walk will need them; of others that of the byte."""
+        segments = automaton.tables.segments(state)
+        if len(segments) > FEW:
+            automaton.supply(state, byte)
+            return
+        for low, _, _ in segments:
+            automaton.supply(state, low)
+
+
+def in_state(ranges: Grid, state: int) -> Grid:
+    """The same stretches, all in one state."""
+    found = np.zeros((len(ranges), 4), np.int32)
+    found[:, :2] = ranges[:, :2]
+    found[:, 2] = state
+    return found
 
 
 def _new_stack(levels: int) -> tuple[Ints, Ints]:

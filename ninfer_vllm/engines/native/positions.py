@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ninfer_vllm.automata.dfa import Dfa
-from ninfer_vllm.engines.native.closed import ClosedForms, flattened
+from ninfer_vllm.automata.utf8 import Fork, Forks
+from ninfer_vllm.engines.native.closed import ClosedForms, flattened, has_wide_set
 from ninfer_vllm.engines.native.facts import Facts
 from ninfer_vllm.engines.native.kinds import (
     ACCEPT,
@@ -28,9 +28,8 @@ from ninfer_vllm.engines.native.kinds import (
     UnitSource,
 )
 from ninfer_vllm.engines.native.listings import listed, listing_classes
-from ninfer_vllm.engines.native.sinks import Sinks
+from ninfer_vllm.engines.native.regulars import RegularUnit, ends_surely
 from ninfer_vllm.engines.native.stacks import PLAIN, UNBOUNDED, counted
-from ninfer_vllm.engines.native.utf8 import ByteNode, ByteNodes
 from ninfer_vllm.grammar.ir import (
     Alternation,
     Bytes,
@@ -49,13 +48,12 @@ from ninfer_vllm.grammar.ir import (
 class Positions:
     """The positions of one grammar."""
 
-    def __init__(self, grammar: Grammar, facts: Facts, nodes: ByteNodes, units: UnitSource | None) -> None:
+    def __init__(self, grammar: Grammar, facts: Facts, units: UnitSource) -> None:
         self._rules = grammar.rules
         self._facts = facts
-        self._nodes = nodes
         self._units = units
         self._closed = ClosedForms(grammar)
-        self._sinks = Sinks()
+        self._forks = Forks()
         self._numbers: dict[tuple[Any, ...], int] = {}
         self.kinds: list[Kind] = []
         self.parts: list[tuple[Any, ...]] = []
@@ -64,7 +62,6 @@ class Positions:
         self._classes: list[tuple[tuple[Segment, ...], Any] | None] = []
         self._entries: dict[int, int] = {}
         self._heights: dict[int, int] = {}
-        self._automata: dict[int, tuple[Dfa, dict[int, ByteNode]]] = {}
         assert (self._add(Kind.END, ()), self._add(Kind.ACCEPT, ())) == (END, ACCEPT)
 
     def __len__(self) -> int:
@@ -94,11 +91,11 @@ class Positions:
         if isinstance(expr, Alternation):
             return self._of(Kind.ALTERNATION, expr, after)
         if isinstance(expr, Chars):
-            return self._node(self._nodes.of_set(expr.chars), None, after)
+            return self._node(self._forks.before(((expr.chars, 0),)), after)
         if isinstance(expr, Bytes):
-            return self._node(self._nodes.of_bytes(expr.values), None, after)
+            return self._node(self._forks.of_bytes(expr.values), after)
         if isinstance(expr, Regular):
-            return self._regular(expr.automaton, 0, after)
+            return self._regular(expr, after)
         return self._add(Kind.TOKEN if isinstance(expr, Token) else Kind.EXCLUDE, (expr.ids, after))
 
     def unit(self, unit: UnitLike, state: int, after: int) -> int:
@@ -152,15 +149,12 @@ class Positions:
     def adopted(self, kind: Kind, parts: tuple[Any, ...], after: int) -> int:
         """The position of what a position of an equal grammar holds, in front of `after`."""
         if kind is Kind.NODE:
-            return self._node(parts[0], parts[1], after)
+            return self._node(self._forks.adopted(parts[0]), after)
         if kind is Kind.UNIT:
-            assert self._units is not None
-            unit = self._units.of(parts[0].item, parts[0].terminator)
+            unit = self._same_unit(parts[0])
             return self.unit(unit, unit.adopted(parts[0], parts[1]), after)
         if kind is Kind.SEQUENCE:
             return self._later(parts[0], parts[1], after)
-        if kind is Kind.REGULAR:
-            return self._regular(parts[0], parts[1], after)
         if kind is Kind.COUNT:
             return self._counted(parts[0], parts[1], parts[2], after)
         if kind in (Kind.ALTERNATION, Kind.OPTIONAL, Kind.STAR, Kind.REPEAT):
@@ -191,7 +185,7 @@ class Positions:
         if index == len(items):
             return after
         following = items[index + 1] if index + 1 < len(items) else None
-        if self._units is not None and isinstance(following, Literal) and following.data:
+        if isinstance(following, Literal) and following.data:
             item = self._closed.wide_item(items[index])
             if item is not None:
                 behind = after if index + 2 == len(items) else self._later(expr, index + 2, after)
@@ -202,14 +196,18 @@ class Positions:
         return self._intern((Kind.SEQUENCE, id(expr), index, after), Kind.SEQUENCE, (expr, index, after))
 
     def _unit(self, item: Repeat | Regular, literal: bytes, after: int) -> int:
-        assert self._units is not None
-        rest = self.literal(literal, 1, after)
         if isinstance(item, Regular):
-            unit = self._units.of(item, literal[0])
-            return self.unit(unit, unit.enter(1, 1), rest)
+            return self._regular(item, self.literal(literal, 0, after))
         copied, minimum, maximum = flattened(item)
         unit = self._units.of(copied, literal[0])
-        return self.unit(unit, unit.enter(minimum, maximum), rest)
+        return self.unit(unit, unit.enter(minimum, maximum), self.literal(literal, 1, after))
+
+    def _same_unit(self, other: UnitLike) -> Any:
+        """The unit that stands for what one of an equal grammar does."""
+        if isinstance(other, RegularUnit):
+            return self._units.regular(other.item, other.terminator)
+        assert other.terminator is not None
+        return self._units.of(other.item, other.terminator)
 
     def _repeat(self, expr: Repeat, after: int) -> int:
         item, minimum, maximum = flattened(expr)
@@ -231,37 +229,13 @@ class Positions:
         key = (Kind.COUNT, id(item), minimum, maximum, after)
         return self._intern(key, Kind.COUNT, (item, minimum, maximum, after))
 
-    def _regular(self, automaton: Dfa, state: int, after: int) -> int:
-        if self._units is not None and self.kinds[after] is Kind.LITERAL:
-            rest = self._sinks.of(automaton, state)
-            if rest is not None:
-                data, offset, behind = self.parts[after]
-                unit = self._units.of(rest, data[offset])
-                return self.unit(unit, unit.enter(1, 1), self.literal(data, offset + 1, behind))
-        self._automata.setdefault(id(automaton), (automaton, {}))
-        return self._intern((Kind.REGULAR, id(automaton), state, after), Kind.REGULAR, (automaton, state, after))
-
-    def _inside(self, node: ByteNode, automaton: Dfa | None, after: int) -> int:
-        """The position in the middle of a character.
-
-        A character that leads to a sink is read inside its unit from here on where the unit reads it alike, so that
-        states before and behind the edge of a tree of keys meet as soon as they can.
-        """
-        if automaton is not None and node.only_target is not None:
-            entered = self._regular(automaton, node.only_target, after)
-            if self.kinds[entered] is Kind.UNIT:
-                own = self._automaton_node(automaton, node.only_target)
-                first = next((low for low, _, child in own.edges if child is node), None)
-                for low, high, byte_class in self.segments(entered):
-                    if first is not None and low <= first <= high:
-                        return self.target(entered, byte_class)
-        return self._node(node, automaton, after)
-
-    def _automaton_node(self, automaton: Dfa, state: int) -> ByteNode:
-        nodes = self._automata.setdefault(id(automaton), (automaton, {}))[1]
-        if state not in nodes:
-            nodes[state] = self._nodes.of_edges(automaton.edges[state])
-        return nodes[state]
+    def _regular(self, item: Regular, after: int) -> int:
+        if self.kinds[after] is Kind.LITERAL:
+            data, offset, behind = self.parts[after]
+            if has_wide_set(item) and ends_surely(item, data[offset]):
+                unit = self._units.regular(item, data[offset])
+                return self.unit(unit, RegularUnit.start, self.literal(data, offset + 1, behind))
+        return self.unit(self._units.regular(item, None), RegularUnit.start, after)
 
     def literal(self, data: bytes, offset: int, after: int) -> int:
         """The position before the rest of a fixed text."""
@@ -307,8 +281,6 @@ class Positions:
             yield after
         elif kind is Kind.COUNT:
             yield from self._count(parts, calls)
-        elif kind is Kind.REGULAR:
-            yield from self._automaton_state(parts, terminals)
         elif kind is Kind.UNIT:
             if parts[0].segments(parts[1]):
                 terminals[at] = None
@@ -325,15 +297,8 @@ class Positions:
         if minimum == 0:
             yield after
 
-    def _automaton_state(self, parts: tuple[Any, ...], terminals: dict[int, None]) -> Iterator[int]:
-        automaton, state, after = parts
-        if state in automaton.accepting:
-            yield after
-        if automaton.edges[state]:
-            terminals[self._node(self._automaton_node(automaton, state), automaton, after)] = None
-
-    def _node(self, node: ByteNode, automaton: Dfa | None, after: int) -> int:
-        return self._intern((Kind.NODE, node, id(automaton), after), Kind.NODE, (node, automaton, after))
+    def _node(self, fork: Fork, after: int) -> int:
+        return self._intern((Kind.NODE, fork, after), Kind.NODE, (fork, after))
 
     def _alternatives(self, expr: Alternation, after: int) -> Iterator[int]:
         listing, others = listed(expr, self._rules)
@@ -364,18 +329,13 @@ class Positions:
             data, offset, after = parts
             return SINGLES[data[offset]], (self.literal(data, offset + 1, after),)
         if kind is Kind.NODE:
-            return self._node_classes(*parts)
+            return self._fork_classes(*parts)
         if kind is Kind.LISTING:
             return listing_classes(*parts)
         if kind is Kind.UNIT:
             return parts[0].segments(parts[1]), None
         return NO_SEGMENTS, ()
 
-    def _node_classes(self, node: ByteNode, automaton: Dfa | None, after: int) -> tuple[tuple[Segment, ...], list[int]]:
-        targets: list[int] = []
-        for child in dict.fromkeys(child for _, _, child in node.edges):
-            if isinstance(child, ByteNode):
-                targets.append(self._inside(child, automaton, after))
-            else:
-                targets.append(after if automaton is None else self._regular(automaton, child, after))
-        return node.segments, targets
+    def _fork_classes(self, fork: Fork, after: int) -> tuple[tuple[Segment, ...], list[int]]:
+        below = dict.fromkeys(below for _, _, below in fork.branches)
+        return fork.segments, [self._node(place, after) if isinstance(place, Fork) else after for place in below]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ninfer_vllm.automata.charset import Range
 from ninfer_vllm.automata.dfa import Dfa, Edge
-from ninfer_vllm.engines.native.utf8 import WIDE
+from ninfer_vllm.engines.native.kinds import WIDE
 from ninfer_vllm.grammar.ir import Regular
 
 MAX_STATES = 16

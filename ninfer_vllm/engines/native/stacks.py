@@ -22,6 +22,9 @@ ANY_TIME = 1 << 60
 PLAIN = -2
 """Width of a frame that is no repetition's; its counts are 0."""
 
+INSIDE = -3
+"""Width of a repetition that no single token can bring to its end; its counts are 0."""
+
 Frame = tuple[int, int, int, int, int]
 """Position to return to, width, least and greatest count, stack below."""
 
@@ -91,6 +94,8 @@ def counted(width: int, low: int, high: int) -> tuple[int, int, int]:
 
 def after_copy(width: int, low: int, high: int) -> tuple[bool, tuple[int, int, int] | None]:
     """Behind one more copy: whether the repetition may end, and the counts of a further copy, where one may come."""
+    if width == INSIDE:
+        return False, (INSIDE, 0, 0)
     if width == UNBOUNDED:
         return low <= 1, (UNBOUNDED, max(low - 1, 0), max(high - 1, 0))
     ends = low - 1 <= width
@@ -99,11 +104,14 @@ def after_copy(width: int, low: int, high: int) -> tuple[bool, tuple[int, int, i
 
 def nearer(width: int, low: int, high: int, far: int) -> tuple[int, int, int]:
     """Counts that no token of `far` bytes or less can tell from these."""
+    if width == INSIDE:
+        return width, low, high
     if width != UNBOUNDED:
         if low <= far:
             return width, low, high
         low, high = max(low - width, 0), max(high - width, 0)
-    return UNBOUNDED, min(low, far + 1), min(high, far + 1)
+    # A copy reads a byte at least: more copies than bytes cannot come to an end.
+    return (INSIDE, 0, 0) if low > far else (UNBOUNDED, low, min(high, far + 1))
 
 
 def _normalised(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:

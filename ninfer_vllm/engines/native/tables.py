@@ -68,12 +68,12 @@ class Tables:
         self.num_states += 1
         return state
 
-    def add_row(self, state: int, class_map: int, num_classes: int) -> None:
-        """Give a state its byte classes, class 0 dead, the transitions of all others unknown."""
-        used = self._used
+    def add_row(self, state: int, class_map: int, targets: list[int]) -> None:
+        """Give a state its byte classes with their transitions, those of class 1 first; class 0 is dead."""
+        used, num_classes = self._used, len(targets)
         while used + num_classes + 1 > len(self.pool):
             self.pool = _grown(self.pool, DEAD)
-        self.pool[used + 1 : used + 1 + num_classes] = UNKNOWN
+        self.pool[used + 1 : used + 1 + num_classes] = targets
         self.map_of[state] = class_map
         self.row_of[state] = used
         self._used = used + num_classes + 1

@@ -9,7 +9,11 @@ import numpy.typing as npt
 
 from ninfer_vllm.engines.native.arrays import Ints, TrieArrays
 from ninfer_vllm.engines.native.compiled import compiled_kernels
+from ninfer_vllm.engines.native.stored import content_key, store_arrays, stored_arrays
 from ninfer_vllm.vocabulary import TokenClass, Vocabulary
+
+STORED_TOKENS = 4096
+"""Tokens from which on a trie is kept on disk: smaller ones are built faster than found."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +43,19 @@ class Trie:
 
 
 def trie_of(vocabulary: Vocabulary) -> Trie:
+    """The trie of the ordinary tokens that have bytes, from disk where one process has built it before."""
+    if len(vocabulary) < STORED_TOKENS:
+        return built_trie(vocabulary)
+    key = content_key(vocabulary)
+    arrays = stored_arrays(key)
+    if arrays is not None:
+        return Trie(*arrays)
+    trie = built_trie(vocabulary)
+    store_arrays(key, trie.arrays)
+    return trie
+
+
+def built_trie(vocabulary: Vocabulary) -> Trie:
     """The trie of the ordinary tokens that have bytes; tokens of one spelling share a node."""
     spellings = vocabulary.spellings
     ordinary = [token for token in vocabulary.ids(TokenClass.ORDINARY) if spellings[token]]

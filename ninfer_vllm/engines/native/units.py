@@ -9,35 +9,40 @@ from __future__ import annotations
 
 import threading
 
-from ninfer_vllm.engines.native.arrays import ACCEPTS
+from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, Grid, Ints, Words
 from ninfer_vllm.engines.native.automaton import Automaton
+from ninfer_vllm.engines.native.closed import has_wide_set
+from ninfer_vllm.engines.native.composed import GrammarWalker
 from ninfer_vllm.engines.native.facts import Facts
 from ninfer_vllm.engines.native.kinds import END, Segment, UnitSource
-from ninfer_vllm.engines.native.masks import Covered, Walker
+from ninfer_vllm.engines.native.masks import Covered
 from ninfer_vllm.engines.native.positions import Positions
+from ninfer_vllm.engines.native.regulars import RegularUnit
 from ninfer_vllm.engines.native.sinks import Sinks
 from ninfer_vllm.engines.native.stacks import UNBOUNDED, counted
 from ninfer_vllm.engines.native.transfer import transferred
 from ninfer_vllm.engines.native.trie import Trie
-from ninfer_vllm.engines.native.utf8 import ByteNodes
 from ninfer_vllm.grammar.ir import Expr, Grammar, Literal, Regular
 from ninfer_vllm.limits import NATIVE_UNIT_BYTES, NATIVE_UNITS_BYTES
 
 ROOT = "item"
 
+SHARED_STATES = 256
+"""States of an automaton without free text that grammars may have in common: numbers have up to two hundred."""
+
 
 class Unit:
     """Copies of one item, then one byte. Thread-safe."""
 
-    def __init__(self, item: Expr, terminator: int, trie: Trie, words: int, units: UnitSource | None = None) -> None:
+    def __init__(self, item: Expr, terminator: int, trie: Trie, words: int, units: UnitSource) -> None:
         grammar = Grammar({ROOT: item}, ROOT)
         self.item = item
         self.terminator = terminator
         self._facts = Facts(grammar)
-        positions = Positions(grammar, self._facts, ByteNodes(), units)
+        positions = Positions(grammar, self._facts, units)
         self._end = positions.start(Literal(bytes((terminator,))), END)
         self._automaton = Automaton(positions, self._end, trie.max_depth)
-        self._walker = Walker(self._automaton, trie, words, keeps_exits=True)
+        self._walker = GrammarWalker(self._automaton, trie, words, keeps_exits=True)
         self._lock = threading.RLock()
 
     @property
@@ -55,8 +60,6 @@ class Unit:
         with self._lock:
             automaton, positions = self._automaton, self._automaton.positions
             automaton.begin()
-            if minimum == maximum == 1:
-                return automaton.enter(((positions.start(self.item, self._end), automaton.bottom),))
             if self._facts.nullable(self.item):
                 minimum = 0
             frame = (UNBOUNDED, minimum, minimum) if maximum is None else counted(maximum - minimum, maximum, maximum)
@@ -86,6 +89,19 @@ class Unit:
             self._automaton.begin()
             return self._automaton.target(state, byte_class)
 
+    def run(self, state: int, data: bytes) -> tuple[int, int]:
+        """The state behind as many bytes as do not reach an end, or the first one that does; DEAD at a wrong byte."""
+        with self._lock:
+            automaton = self._automaton
+            automaton.begin()
+            for at, byte in enumerate(data):
+                state = automaton.step(state, byte)
+                if state == DEAD:
+                    return DEAD, at
+                if automaton.accepts(state):
+                    return state, at + 1
+            return state, len(data)
+
     def ends(self, state: int) -> bool:
         """Whether the unit's text may end in a state."""
         return bool(self._automaton.tables.flags[state] & ACCEPTS)
@@ -101,6 +117,12 @@ class Unit:
             self._automaton.begin()
             return self._walker.covered(state)
 
+    def walk_on(self, ranges: Grid, state: int, row: Words) -> Ints:
+        """Add to the row the tokens on some stretches of the trie that stay inside the unit; where it can end there."""
+        with self._lock:
+            self._automaton.begin()
+            return self._walker.walk_on(ranges, state, row)
+
 
 class SharedUnits:
     """The units of all grammars over one vocabulary. Thread-safe."""
@@ -108,8 +130,9 @@ class SharedUnits:
     def __init__(self, trie: Trie, words: int) -> None:
         self._trie = trie
         self._words = words
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._known: dict[tuple[Expr, int], Unit] = {}
+        self._regular: dict[tuple[int, int, int | None], list[RegularUnit]] = {}
 
     def of(self, item: Expr, terminator: int) -> Unit:
         """The unit of an item; new grammars get a new one when it has grown too large."""
@@ -118,14 +141,37 @@ class SharedUnits:
             found = self._known.get(key)
             if found is not None and not found.is_full:
                 return found
-            if sum(unit.nbytes for unit in self._known.values()) > NATIVE_UNITS_BYTES:
-                self._known.clear()
-            found = self._known[key] = Unit(item, terminator, self._trie, self._words)
+            self._keep_in_bounds()
+            found = self._known[key] = Unit(item, terminator, self._trie, self._words, self)
             return found
 
-    def private(self, item: Expr, terminator: int) -> Unit:
+    def regular(self, item: Regular, terminator: int | None) -> RegularUnit:
+        """The unit of an automaton; equal automata have one."""
+        edges = item.automaton.edges
+        with self._lock:
+            # To hash an automaton costs more than to compare the few that look alike.
+            alike = self._regular.setdefault((len(edges), len(edges[0]), terminator), [])
+            for at, known in enumerate(alike):
+                if known.item == item:
+                    if known.is_full:
+                        del alike[at]
+                        break
+                    return known
+            self._keep_in_bounds()
+            found = self.private(item, terminator)
+            self._regular.setdefault((len(edges), len(edges[0]), terminator), []).append(found)
+            return found
+
+    def private(self, item: Regular, terminator: int | None) -> RegularUnit:
         """A unit that nobody shares, though its sinks are shared ones."""
-        return Unit(item, terminator, self._trie, self._words, self)
+        return RegularUnit(item, terminator, self._trie, self._words, self.regular)
+
+    def _keep_in_bounds(self) -> None:
+        num_bytes = sum(unit.nbytes for unit in self._known.values())
+        num_bytes += sum(unit.nbytes for alike in self._regular.values() for unit in alike)
+        if num_bytes > NATIVE_UNITS_BYTES:
+            self._known.clear()
+            self._regular.clear()
 
 
 class GrammarUnits:
@@ -134,13 +180,14 @@ class GrammarUnits:
     def __init__(self, shared: SharedUnits) -> None:
         self._shared = shared
         self._sinks = Sinks()
-        self._own: dict[tuple[int, int], Unit] = {}
-        self._used: dict[int, Unit] = {}
+        self._regular: dict[tuple[int, int | None], RegularUnit] = {}
+        self._own: list[RegularUnit] = []
+        self._used: dict[int, Unit | RegularUnit] = {}
 
     @property
     def nbytes(self) -> int:
         """About how much memory the grammar's own units take."""
-        return sum(unit.nbytes for unit in self._own.values())
+        return sum(unit.nbytes for unit in self._own)
 
     @property
     def is_full(self) -> bool:
@@ -149,18 +196,26 @@ class GrammarUnits:
 
     def of(self, item: Expr, terminator: int) -> Unit:
         """The unit of an item."""
-        unit = self._of(item, terminator)
+        unit = self._shared.of(item, terminator)
         self._used[id(unit)] = unit
         return unit
 
-    def _of(self, item: Expr, terminator: int) -> Unit:
-        if not isinstance(item, Regular):
-            return self._shared.of(item, terminator)
+    def regular(self, item: Regular, terminator: int | None) -> RegularUnit:
+        """The unit of an automaton."""
+        # A unit keeps an item of the grammar, so that the automaton's identity stays its own.
+        key = (id(item.automaton), terminator)
+        unit = self._regular.get(key)
+        if unit is None:
+            unit = self._regular[key] = self._new_regular(item, terminator)
+            self._used[id(unit)] = unit
+        return unit
+
+    def _new_regular(self, item: Regular, terminator: int | None) -> RegularUnit:
         sink = self._sinks.of(item.automaton, 0)
         if sink is not None:
-            return self._shared.of(sink, terminator)
-        # A unit keeps its item, so that the automaton's identity stays its own.
-        key = (id(item.automaton), terminator)
-        if key not in self._own:
-            self._own[key] = self._shared.private(item, terminator)
-        return self._own[key]
+            return self._shared.regular(sink, terminator)
+        if len(item.automaton.edges) <= SHARED_STATES and not has_wide_set(item):
+            return self._shared.regular(item, terminator)
+        unit = self._shared.private(item, terminator)
+        self._own.append(unit)
+        return unit

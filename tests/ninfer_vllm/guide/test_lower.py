@@ -98,3 +98,11 @@ def test_size_is_limited_and_an_empty_language_is_named() -> None:
         byte_dfa(Grammar({**doubling, "r40": text("a")}, "r0"))
     with pytest.raises(Unsatisfiable):
         byte_dfa(Grammar({"root": sequence(text("a"), Rule("root"))}, "root"))
+
+
+@pytest.mark.contract("GDE-2", "SEC-2")
+def test_work_is_limited_where_states_are_few_enough() -> None:
+    # Every set of the last fifteen places is a state of its own: 2**15 sets, each of up to fifteen members.
+    with pytest.raises(LimitExceeded) as refused:
+        byte_dfa(lower(OutputConstraint.regex(".*[ab].{15}")))
+    assert refused.value.limit in ("preparation_steps", "regular_states")

@@ -18,7 +18,7 @@ from tests.support.vocabularies import byte_vocabulary
 ANYTHING = Chars(ANY)
 LETTERS = Chars(CharSet.from_ranges([(0x61, 0x7A)]))
 A = Literal(b"a")
-FEW_STEPS = 20_000
+FEW_STEPS = 5_000
 """Closing steps of one call that are some milliseconds."""
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from ninfer_vllm.engines.native import masks
 from ninfer_vllm.engines.native.engine import NativeEngine, NativeGrammar
 from ninfer_vllm.engines.protocol import Matcher
 from ninfer_vllm.errors import Unsatisfiable, UnsupportedByEngine
@@ -70,6 +71,17 @@ def test_masks_along_a_walk_are_those_of_a_plain_scan(native: NativeEngine, gram
 def test_masks_with_free_text_and_counts_are_those_of_a_plain_scan(wide: NativeEngine, first: int) -> None:
     for seed in range(first, first + SEEDS_A_TEST):
         found = compiled(wide, wide_domain.wide_grammar(seed))
+        if found is not None:
+            walk_wide(found, prune(wide_domain.wide_grammar(seed)), random.Random(seed))
+
+
+@pytest.mark.contract("GEN-1", "MSK-1")
+def test_walks_that_are_stopped_at_every_turn_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "LEFT_OUT", 1)
+    monkeypatch.setattr(masks, "NEEDS", 1)
+    engine = NativeEngine(wide_domain.wide_vocabulary())
+    for seed in range(SEEDS_A_TEST):
+        found = compiled(engine, wide_domain.wide_grammar(seed))
         if found is not None:
             walk_wide(found, prune(wide_domain.wide_grammar(seed)), random.Random(seed))
 
