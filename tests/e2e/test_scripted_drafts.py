@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,17 @@ def test_nothing_behind_an_accepted_end_is_committed(engine: Engine, model: Mode
     assert sample.constraint is not None
     assert (sample.constraint.complete, sample.constraint.terminated) == (True, True)
     assert seen.states == [("one", ("READY", "READY", "UNREACHABLE", "UNREACHABLE"))]
+
+
+@pytest.mark.contract("MSK-6", "ERR-4", "SPC-5")
+def test_dead_end_behind_the_end_of_the_budget_is_not_reached(engine: Engine, model: Model) -> None:
+    script = model.script("reached", r">(L\x04|O!)", "L!")
+    cut = replace(script, ask=replace(script.ask, sampling={**GREEDY, "max_tokens": 2}))
+    answers, _, state = engine.call(run_scripts, {"reached": cut}, None)
+    sample = answers["reached"].only
+    assert (sample.text, sample.finish_reason) == (model.text("reached", ">L"), "length")
+    assert sample.error is None
+    assert (state.sessions, state.step_rows) == (0, 0)
 
 
 @pytest.mark.contract("SPC-4", "SES-2", "SES-3")

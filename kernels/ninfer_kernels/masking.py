@@ -1,0 +1,45 @@
+"""Mask rows applied to logits in place, with the facts of what the model wrote there."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from ninfer_kernels.bits import facts_of, legal_block
+
+BLOCK = 8192
+"""Tokens of one program: 256 mask words."""
+
+
+def apply_mask(logits: torch.Tensor, words: torch.Tensor, row_of: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
+    """Set to minus infinity every logit whose mask bit is 0, and tell the facts of the legal ones.
+
+    Formula:  logits[row_of[r], t] = -inf  where bit(words[r], t) == 0 or t >= 32 * W;
+              facts[r] = 1 if a legal logit is finite, plus 2 if one is NaN or +inf.
+    Shapes:   logits [L, V] f32|bf16|f16, columns contiguous; words [R, W] i32, columns contiguous; row_of [R] i32,
+              distinct.
+    Returns:  facts [R] i32.
+    Moves:    R * V / 8 bytes of masks, the legal logits once in, the illegal ones once out.
+    Effects:  writes logits in place; other rows are untouched; no synchronisation.
+    Source:   contract MSK-1, SMP-1, SMP-4; oracle: reference.apply_mask.
+    """
+    facts = torch.zeros(len(words), dtype=torch.int32, device=logits.device)
+    size = logits.shape[1]
+    grid = (len(words), triton.cdiv(size, block))
+    _apply_mask[grid](
+        logits, logits.stride(0), words, words.stride(0), words.shape[1], row_of, facts, size, BLOCK=block
+    )  # fmt: skip
+    return facts
+
+
+@triton.jit
+def _apply_mask(logits, row_stride, words, word_stride, num_words, row_of, facts, size, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    start = tl.program_id(1) * BLOCK
+    at = start + tl.arange(0, BLOCK)
+    legal = legal_block(words + row * word_stride, num_words, start, size, BLOCK)
+    place = logits + tl.load(row_of + row).to(tl.int64) * row_stride + at
+    values = tl.load(place, mask=legal, other=0.0).to(tl.float32)
+    tl.store(place, float("-inf"), mask=(at < size) & ~legal)
+    tl.atomic_or(facts + row, facts_of(values, legal))

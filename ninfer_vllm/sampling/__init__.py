@@ -1,0 +1,1 @@
+"""Exact sampling of constrained rows: masking, the target distribution, verification of drafts."""

@@ -1,0 +1,1 @@
+"""Checks and times of the kernels on a GPU."""
