@@ -1,9 +1,9 @@
-"""What a request asks for: `OutputConstraint`, a frozen value that owns its source text."""
+"""What a request asks for: `OutputConstraint` and `ToolConstraint`, frozen values that own their source texts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -15,6 +15,10 @@ Whitespace = Literal["compact", "flexible"]
 PropertyOrder = Literal["declared", "any"]
 Frame = Literal["content", "thinking", "opening"]
 """Where generated text starts (THK-2): in the content, inside an open thinking block, or just before one."""
+Dialect = Literal["xml", "hermes"]
+"""How a model writes tool calls (contract TOOL)."""
+ToolMode = Literal["auto", "required", "none"]
+Enforcement = Literal["basic", "automatic"]
 
 
 def _require_member(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -123,6 +127,137 @@ class OutputConstraint:
             validate = getattr(self.model, "model_validate_json", None) or self.model.validate_json
             return validate(text)
         return json.loads(text) if self.kind in ("json_object", "json_schema") else text
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """The calling policy of a request (REQ-4, TOOL-5)."""
+
+    mode: ToolMode = "auto"
+    allowed_names: tuple[str, ...] | None = None
+    """The tools that may be called; None is all of them."""
+    parallel: bool = True
+    """Whether one turn may hold several calls."""
+    enforcement: Enforcement = "basic"
+
+    def __post_init__(self) -> None:
+        _require_member("tool_choice", self.mode, get_args(ToolMode))
+        _require_member("enforcement", self.enforcement, get_args(Enforcement))
+        given: Any = self.allowed_names
+        if given is not None:
+            names = dict.fromkeys(_text("tool_choice", name) for name in ([given] if isinstance(given, str) else given))
+            object.__setattr__(self, "allowed_names", tuple(names))
+        if not isinstance(self.parallel, bool):
+            raise ConflictingConstraint("parallel_tool_calls", f"{self.parallel!r} is not a boolean")
+
+    @classmethod
+    def named(cls, name: str, *, enforcement: Enforcement = "basic") -> ToolChoice:
+        """Exactly one call of one tool."""
+        return cls("required", (name,), False, enforcement)
+
+    @classmethod
+    def of(cls, value: ToolChoice | str | Mapping[str, Any]) -> ToolChoice:
+        """A choice as it is, or an OpenAI `tool_choice` value (TOOL-14).
+
+        That is `auto`, `required`, `none`, a named function, or `allowed_tools`, in the spelling of Chat or Responses.
+
+        Errors: ConflictingConstraint for anything else.
+        """
+        if isinstance(value, ToolChoice):
+            return value
+        if isinstance(value, str):
+            return cls(value)  # type: ignore[arg-type]
+        given: Any = value
+        kind = given.get("type") if isinstance(given, Mapping) else None
+        if kind == "function":
+            return cls.named(_function_name(given))
+        if kind == "allowed_tools":
+            allowed = given.get("allowed_tools", given)
+            tools = allowed.get("tools") if isinstance(allowed, Mapping) else None
+            if isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools):
+                return cls(allowed.get("mode", "auto"), tuple(map(_function_name, tools)))
+        raise ConflictingConstraint("tool_choice", f"{value!r} is no tool choice")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolConstraint:
+    """The tools of a request, their calling policy, and what else the output may be (REQ-4, TOOL-12).
+
+    `tools` is the list of OpenAI function declarations, or its JSON text; the text is what is kept. `choice` is a
+    `ToolChoice` or an OpenAI `tool_choice` value. Without `dialect` it is the model's own.
+
+    Errors: ConflictingConstraint; the declarations themselves are read where the request is prepared.
+    """
+
+    tools: str | Sequence[Any]
+    choice: ToolChoice | str | Mapping[str, Any] = ToolChoice()
+    body: OutputConstraint | None = None
+    """What the content must be where no tool is called: JSON object or JSON Schema (REQ-5)."""
+    dialect: Dialect | None = None
+    unknown_keywords: UnknownKeywords = "refuse"
+    """What is done about unknown keywords in the schemas of strict tools."""
+
+    def __post_init__(self) -> None:
+        _require_member("unknown_keywords", self.unknown_keywords, get_args(UnknownKeywords))
+        object.__setattr__(self, "tools", _declarations(self.tools))
+        object.__setattr__(self, "choice", ToolChoice.of(self.choice))
+        if self.dialect is not None:
+            _require_member("dialect", self.dialect, get_args(Dialect))
+        if self.body is not None and not isinstance(self.body, OutputConstraint):
+            raise ConflictingConstraint("body", f"expected an OutputConstraint, got {type(self.body).__name__}")
+        if (
+            self.body is not None
+            and self.policy.mode != "none"
+            and self.body.kind not in ("json_object", "json_schema")
+        ):
+            raise ConflictingConstraint("tools", f"a {self.body.kind} constraint cannot be combined with active tools")
+
+    @property
+    def kind(self) -> Literal["tools"]:
+        """The kind of the constraint in records."""
+        return "tools"
+
+    @property
+    def declarations(self) -> str:
+        """The JSON text of the declarations."""
+        assert isinstance(self.tools, str)
+        return self.tools
+
+    @property
+    def policy(self) -> ToolChoice:
+        """The calling policy."""
+        assert isinstance(self.choice, ToolChoice)
+        return self.choice
+
+    def __deepcopy__(self, memo: dict[int, object]) -> ToolConstraint:
+        return self
+
+
+Constraint = OutputConstraint | ToolConstraint
+
+
+def _function_name(value: Mapping[str, Any]) -> str:
+    function = value.get("function", value)
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return _text("tool_choice", name)
+
+
+def _text(field_name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ConflictingConstraint(field_name, f"a tool's name is text, not {value!r}")
+    return _require_text(field_name, value)
+
+
+def _declarations(tools: object) -> str:
+    if isinstance(tools, str):
+        return _require_text("tools", tools)
+    if not isinstance(tools, Sequence):
+        raise ConflictingConstraint("tools", f"expected a list of declarations, got {type(tools).__name__}")
+    try:
+        text = json.dumps(list(tools), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConflictingConstraint("tools", f"the declarations have no JSON spelling: {error}") from None
+    return _require_text("tools", text)
 
 
 def _require_text(name: str, text: object) -> str:

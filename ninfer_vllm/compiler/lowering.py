@@ -9,13 +9,15 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Protocol, overload
 
-from ninfer_vllm.constraint import OutputConstraint
-from ninfer_vllm.errors import ConstraintError
+from ninfer_vllm.constraint import Constraint, OutputConstraint, ToolConstraint
+from ninfer_vllm.errors import ConflictingConstraint, ConstraintError
 from ninfer_vllm.grammar.checks import prune
+from ninfer_vllm.grammar.ir import Grammar
 from ninfer_vllm.grammar.wire import encode
 from ninfer_vllm.languages.lowering import lower
 from ninfer_vllm.vocabulary import Vocabulary
@@ -36,6 +38,43 @@ class Lowered:
     grammar: bytes
     seconds: float
     """CPU seconds that lowering took in the thread that did it."""
+    tool_id: int | None = None
+    """The control token that begins a tool call, where the output may hold one."""
+
+
+class ToolPlan(Protocol):
+    """The tools of a request as a model family reads them; see `qwen_frontend.tools.plan`."""
+
+    @property
+    def body(self) -> OutputConstraint | None:
+        """What the content must be."""
+
+    @property
+    def open_id(self) -> int:
+        """The control token that begins a call."""
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether any tool may be called."""
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether the output is constrained at all (TOOL-2)."""
+
+    def identity(self) -> Iterable[str]:
+        """What decides the language, body aside (TOOL-13)."""
+
+    def lower(self, body: Grammar | None) -> Grammar:
+        """The grammar of the output, given that of its body."""
+
+
+ReadTools = Callable[[ToolConstraint], ToolPlan]
+"""A model family's reading of tools; ConstraintError where they are refused."""
+
+
+def no_tools(constraint: ToolConstraint) -> ToolPlan:
+    """The reading of a model without a family that knows tools: refused."""
+    raise ConflictingConstraint("tools", "this model has no frontend that knows how it writes tool calls")
 
 
 def key_of(constraint: OutputConstraint) -> str:
@@ -43,10 +82,19 @@ def key_of(constraint: OutputConstraint) -> str:
 
     A choice is keyed by its literal set, so its order does not matter.
     """
-    digest = hashlib.sha256()
     options = constraint.options
     facts = (constraint.kind, options.unknown_keywords, options.whitespace, options.property_order)
-    for part in (*facts, constraint.source, *sorted(constraint.literals)):
+    return _digest((*facts, constraint.source, *sorted(constraint.literals)))
+
+
+def key_of_tools(plan: ToolPlan) -> str:
+    """The identity of the grammar of a plan (TOOL-13)."""
+    return _digest(("" if plan.body is None else key_of(plan.body), *plan.identity()))
+
+
+def _digest(parts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
@@ -56,20 +104,38 @@ def key_of(constraint: OutputConstraint) -> str:
 class LoweringCache:
     """Lowers constraints with single flight a key and a byte budget; thread-safe."""
 
-    def __init__(self, vocabulary: Callable[[], Vocabulary], *, budget: int = LOWERED_BYTES) -> None:
+    def __init__(
+        self, vocabulary: Callable[[], Vocabulary], read_tools: ReadTools = no_tools, *, budget: int = LOWERED_BYTES
+    ) -> None:
         self._vocabulary = vocabulary
+        self._read_tools = read_tools
         self._budget = budget
         self._lock = threading.Lock()
         self._results: OrderedDict[str, Future[Lowered]] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._used = 0
 
-    def lower(self, constraint: OutputConstraint) -> Lowered:
+    @overload
+    def lower(self, constraint: OutputConstraint) -> Lowered: ...
+
+    @overload
+    def lower(self, constraint: Constraint) -> Lowered | None: ...
+
+    def lower(self, constraint: Constraint) -> Lowered | None:
         """The lowered grammar of a constraint; waits for a lowering of the same key.
+
+        None is for tools of which nothing is to be enforced. Where no tool may be called, the body is all there is.
 
         Errors: ConstraintError where the constraint is refused.
         """
-        key = key_of(constraint)
+        if isinstance(constraint, OutputConstraint):
+            return self._shared(key_of(constraint), lambda key: self._lower(key, constraint))
+        plan = self._read_tools(constraint)
+        if plan.body is not None and not plan.has_calls:
+            return self.lower(plan.body)
+        return self._shared(key_of_tools(plan), lambda key: self._lower_tools(key, plan)) if plan.is_enforced else None
+
+    def _shared(self, key: str, work: Callable[[str], Lowered]) -> Lowered:
         with self._lock:
             result = self._results.get(key)
             mine = result is None
@@ -78,12 +144,12 @@ class LoweringCache:
             else:
                 self._results.move_to_end(key)
         if mine:
-            self._fulfil(result, key, constraint)
+            self._fulfil(result, key, work)
         return result.result()
 
-    def _fulfil(self, result: Future[Lowered], key: str, constraint: OutputConstraint) -> None:
+    def _fulfil(self, result: Future[Lowered], key: str, work: Callable[[str], Lowered]) -> None:
         try:
-            lowered = self._lower(key, constraint)
+            lowered = work(key)
         except ConstraintError as refusal:
             self._charge(key, REFUSAL_BYTES)
             result.set_exception(refusal)
@@ -100,6 +166,12 @@ class LoweringCache:
         vocabulary = self._vocabulary() if constraint.kind == "grammar" else None
         data = encode(prune(lower(constraint, vocabulary)))
         return Lowered(key, constraint.kind, data, time.thread_time() - started)
+
+    def _lower_tools(self, key: str, plan: ToolPlan) -> Lowered:
+        started = time.thread_time()
+        body = None if plan.body is None else lower(plan.body)
+        data = encode(prune(plan.lower(body)))
+        return Lowered(key, "tools", data, time.thread_time() - started, plan.open_id if plan.has_calls else None)
 
     def _charge(self, key: str, size: int) -> None:
         with self._lock:

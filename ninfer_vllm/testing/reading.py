@@ -16,6 +16,7 @@ from ninfer_vllm.constraint import Frame
 from ninfer_vllm.engines.protocol import Matcher
 from ninfer_vllm.grammar.ir import ExcludeToken, Token
 from ninfer_vllm.testing.token_readings import Reading, Terminals, token_readings
+from ninfer_vllm.testing.tool_readings import Markers, tool_reading
 from ninfer_vllm.vocabulary import TokenClass, Vocabulary
 
 
@@ -27,11 +28,11 @@ class Reader:
         self._thinking_ids = thinking_ids
 
     def read(
-        self, text: bytes, matcher: Matcher, frame: Frame, terminals: tuple[Token | ExcludeToken, ...]
+        self, text: bytes, matcher: Matcher, frame: Frame, terminals: tuple[Token | ExcludeToken, ...] | Markers
     ) -> Iterator[Reading]:
         """All readings of a text by a new matcher; at least one, and none is legal where no token sequence spells it.
 
-        `terminals` are the token terminals of the grammar.
+        `terminals` are the token terminals of the grammar, or the markers of tool calls.
 
         Errors: LimitExceeded where too many readings would have to be tried.
         """
@@ -42,6 +43,9 @@ class Reader:
                 yield before
                 return
             start = text.index(self._thinking_spellings[1]) + len(self._thinking_spellings[1])
+        if isinstance(terminals, Markers):
+            yield tool_reading(matcher, text, start, terminals)
+            return
         if not terminals:
             yield Reading.up_to(start + matcher.accept_bytes(text[start:]), text)
             return
