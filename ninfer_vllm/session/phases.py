@@ -4,7 +4,8 @@ Theory of operation: in the thinking phase any ordinary text is legal and nothin
 whether the text so far ends in a newline, because the canonical close is LF `</think>` LF LF (THK-3). So the phase is
 one flag, its masks are fixed rows, and its cost does not grow with the reasoning (THK-6). The two newlines behind the
 close belong to the body's grammar, so a token that holds them together with the first content needs no special case
-(THK-5).
+(THK-5). A thinking budget counts tokens inside the block; once it is spent the mask of the phase is the one next token
+of that same close, so no random number decides it, and what follows is the state behind any other close (THK-7).
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ class Phase(Enum):
     BODY = "body"
 
 
+INSIDE = (Phase.OPENED, Phase.THINKING)
+"""The phases whose tokens a thinking budget counts."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ThinkingRules:
     """Control ids and fixed mask rows of a model that thinks; built once a vocabulary.
@@ -43,6 +48,11 @@ class ThinkingRules:
     ends_line: MaskRow
     silent: MaskRow
     """Ordinary tokens without any byte: they leave the flag as it is."""
+    line_break: MaskRow
+    """The one token that a spent budget ends a line with."""
+    close: MaskRow
+    line_breaks: dict[int, int]
+    """Ordinary tokens that are nothing but line breaks, or nothing at all, with how many they are."""
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, open_id: int, close_id: int) -> ThinkingRules:
@@ -59,15 +69,34 @@ class ThinkingRules:
             at_line_end=row_of([*ordinary, close_id], size),
             ends_line=row_of([token for token in ordinary if spelled[token][-1:] == b"\n"], size),
             silent=row_of([token for token in ordinary if not spelled[token]], size),
+            line_break=row_of([token for token in ordinary if spelled[token] == b"\n"][:1], size),
+            close=row_of([close_id], size),
+            line_breaks={token: len(spelled[token]) for token in ordinary if not spelled[token].strip(b"\n")},
         )
+
+    @classmethod
+    def of_gate(cls, vocabulary: Vocabulary, open_id: int | None, close_id: int) -> ThinkingRules:
+        """The rules of a model of no known family: free reasoning up to the token that closes it, wherever that stands.
+
+        The token that opens a block says nothing, since who writes it is not known.
+        """
+        size = len(vocabulary)
+        said = [*vocabulary.ids(TokenClass.ORDINARY), *([] if open_id is None else [open_id])]
+        free, nothing = row_of([*said, close_id], size), row_of([], size)
+        every = row_of(said, size)
+        close = row_of([close_id], size)
+        return cls(-1, close_id, nothing, nothing, free, free, every, nothing, close, close, {})
 
 
 class PhasedMatcher:
     """A `Matcher` that runs the phases before the body; rollback covers the phase as well (SES-4)."""
 
-    def __init__(self, body: Matcher, rules: ThinkingRules, frame: Frame) -> None:
+    def __init__(self, body: Matcher, rules: ThinkingRules, frame: Frame, budget: int | None = None) -> None:
+        """Start at `frame`; after `budget` tokens inside the block its close is forced, never where it is None."""
         self._body = body
         self._rules = rules
+        self._budget = budget
+        self._thought = 0
         self._phase = Phase.OPENING if frame == "opening" else Phase.THINKING
         # An open block starts behind the template's `<think>` LF, so the close is legal at once.
         self._line_end = True
@@ -94,6 +123,7 @@ class PhasedMatcher:
         if not self._advance(token):
             return False
         self._undo.append(before)
+        self._thought += before[0] in INSIDE
         return True
 
     def accept_bytes(self, data: bytes) -> int:
@@ -105,6 +135,7 @@ class PhasedMatcher:
         in_body = 0
         for _ in range(count):
             self._phase, self._line_end = self._undo.pop()
+            self._thought -= self._phase in INSIDE
             in_body += self._phase is Phase.BODY
         if in_body:
             self._body.rollback(in_body)
@@ -126,6 +157,9 @@ class PhasedMatcher:
     def _fixed_row(self) -> MaskRow:
         if self._phase is Phase.OPENING:
             return self._rules.opening
+        if self._budget is not None and self._thought >= self._budget:
+            closable = self._phase is Phase.THINKING and self._line_end
+            return self._rules.close if closable else self._rules.line_break
         if self._phase is Phase.OPENED:
             return self._rules.opened
         return self._rules.at_line_end if self._line_end else self._rules.inside

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ninfer_vllm.constraint import Frame
 from ninfer_vllm.engines.protocol import CompiledGrammar, Matcher
@@ -11,6 +11,8 @@ from ninfer_vllm.errors import MatcherInconsistency, NInferError
 from ninfer_vllm.masks.bits import WORD_BYTES, MaskRow
 from ninfer_vllm.masks.rows import StepRows
 from ninfer_vllm.record import CacheOutcome, ConstraintRecord
+from ninfer_vllm.session.branch import BranchWatch
+from ninfer_vllm.session.existing import Existing, continue_from
 from ninfer_vllm.session.lookahead import look_ahead
 from ninfer_vllm.session.phases import Phase, PhasedMatcher, ThinkingRules
 from ninfer_vllm.session.states import Event, State, after
@@ -24,10 +26,31 @@ class OutputSession:
     them after `attach` (SES-7).
     """
 
-    def __init__(self, kind: str, engine: str, frame: Frame, *, timings: bool = False) -> None:
-        self.record = ConstraintRecord(kind, engine, timings={} if timings else None)
+    def __init__(
+        self,
+        kind: str,
+        engine: str,
+        frame: Frame,
+        *,
+        existing: Existing = (),
+        budget: int | None = None,
+        tool_id: int | None = None,
+        timings: bool = False,
+    ) -> None:
+        """A session that waits for its grammar.
+
+        `existing` is content that the prompt already holds (CON-1); `budget` bounds the tokens of the thinking block;
+        `tool_id` is the token that begins a tool call.
+        """
+        self.seconds: dict[str, float] = {}
+        """CPU seconds by what they were spent on: prepare_s, mask_s and commit_s."""
+        self.record = ConstraintRecord(kind, engine, timings=self.seconds if timings else None)
         self.error: NInferError | None = None
         self._frame = frame
+        self._existing = existing
+        self._budget = budget
+        self._watch = BranchWatch(frame, tool_id)
+        self._line_breaks: Mapping[int, int] = {}
         self._state = State.WAITING
         self._matcher: Matcher | None = None
         self._phases: PhasedMatcher | None = None
@@ -55,19 +78,25 @@ class OutputSession:
 
     def prepared(self, seconds: float) -> None:
         """Note the CPU seconds spent before this session existed."""
-        if self.record.timings is not None:
-            self.record.timings["prepare_s"] = seconds
+        self.seconds["prepare_s"] = seconds
 
     def attach(self, compiled: CompiledGrammar, cache: CacheOutcome, rules: ThinkingRules | None) -> None:
-        """Start matching at the grammar's beginning; `rules` are needed unless the frame is `content`."""
+        """Start matching behind the existing content.
+
+        `rules` are needed unless the frame is `content`; there they gate the content behind reasoning of a model of no
+        known family.
+        """
         target = after(self._state, Event.ATTACH)
         body = compiled.matcher()
-        if self._frame == "content":
+        continue_from(body, self._existing)
+        self._watch.commit((part for part in self._existing if isinstance(part, int)), {})
+        if rules is None:
+            if self._frame != "content":
+                raise MatcherInconsistency(f"frame {self._frame} without thinking rules")
             self._matcher = body
         else:
-            if rules is None:
-                raise MatcherInconsistency(f"frame {self._frame} without thinking rules")
-            self._matcher = self._phases = PhasedMatcher(body, rules, self._frame)
+            self._matcher = self._phases = PhasedMatcher(body, rules, self._frame, self._budget)
+            self._line_breaks = rules.line_breaks
         self.record.engine = compiled.engine
         self.record.cache = cache
         self.record.complete = self._matcher.complete
@@ -145,11 +174,12 @@ class OutputSession:
     def _observe(self, committed: int) -> None:
         matcher = self._open_matcher()
         record = self.record
-        record.reasoning_tokens += matcher.forget()
+        outside = matcher.forget()
+        record.reasoning_tokens += outside
         if self._phases is not None and self._phases.phase is not Phase.BODY:
             return
-        if committed:
-            record.branch = "content"
+        self._watch.commit(self._previewed[outside:committed], self._line_breaks)
+        record.branch = self._watch.branch
         record.complete = matcher.complete
         record.terminated = matcher.terminated
 
@@ -159,9 +189,7 @@ class OutputSession:
         return self._matcher
 
     def _count(self, name: str, started: float) -> None:
-        timings = self.record.timings
-        if timings is not None:
-            timings[name] = timings.get(name, 0.0) + time.thread_time() - started
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.thread_time() - started
 
     def _release(self) -> None:
         self._matcher = self._phases = None

@@ -39,7 +39,7 @@ def rules(vocabulary: Vocabulary) -> ThinkingRules:
 def open_session(engine: XgrammarEngine, rules: ThinkingRules) -> Opener:
     def opened(constraint: OutputConstraint, frame: Frame = "content") -> OutputSession:
         session = OutputSession(constraint.kind, engine.name, frame)
-        session.attach(engine.compile(framed(lower(constraint), frame)), "built", rules)
+        session.attach(engine.compile(framed(lower(constraint), frame)), "built", None if frame == "content" else rules)
         return session
 
     return opened
