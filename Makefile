@@ -17,11 +17,12 @@ INSTALLED := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 # Models come from the embedded ones or from folders: nothing is fetched or reported while demo and tests run.
 RUN_ENV := HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=$(or $(VLLM_CPU_KVCACHE_SPACE),1) VLLM_NO_USAGE_STATS=1
 PYTEST := $(RUN_ENV) $(BIN)/python -m pytest
+SPREAD := --numprocesses $(or $(WORKERS),2) --dist
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test setup models lint unit engine coverage format clean
+.PHONY: help demo test setup models lint unit engine coverage docs format clean
 
 help: ## show these lines
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -49,7 +50,9 @@ lint: setup ## ruff, mypy and the import contracts
 
 unit: setup ## the tests that start no engine
 	@echo "==> unit tests"
-	@$(PYTEST) --numprocesses $(or $(WORKERS),2) --dist loadfile -m "not engine and not server"
+	@$(PYTEST) $(SPREAD) loadfile -m "not engine and not server"
+	@echo "==> kernels in Triton's interpreter"
+	@TRITON_INTERPRET=1 $(PYTEST) $(SPREAD) worksteal tests/ninfer_kernels
 
 engine: setup models ## the tests on the real engine and the real server
 	@echo "==> engine and server tests"
@@ -58,6 +61,9 @@ engine: setup models ## the tests on the real engine and the real server
 coverage: setup ## the contract clauses that no test names
 	@echo "==> contract coverage"
 	@$(BIN)/python tests/contract_coverage.py
+
+docs: setup ## build the documentation site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 format: setup ## let ruff lay out the code
 	@$(BIN)/ruff check --fix .

@@ -168,6 +168,18 @@ class InvalidContinuation(ConstraintError):
 
 
 @dataclass(eq=False)
+class InvalidTools(ConstraintError):
+    """A tool list that is malformed at a JSON Pointer, or a tool choice that no declared tool answers."""
+
+    code: ClassVar[str] = "invalid_tools"
+    pointer: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"tools {_shown(self.pointer)}: {self.reason}"
+
+
+@dataclass(eq=False)
 class UnrepresentableToolValue(ConstraintError):
     """A tool parameter value that the tool dialect cannot carry."""
 
@@ -193,6 +205,18 @@ class LimitExceeded(ConstraintError):
         where = "" if self.pointer is None else f"schema {_shown(self.pointer)}: "
         given = "" if self.given is None else f", given {self.given}"
         return f"{where}limit {self.limit} exceeded: allowed {self.allowed}{given}"
+
+
+@dataclass(eq=False)
+class UnsupportedTemplate(ConstraintError):
+    """A chat template that frames thinking or calls in a way no frontend knows."""
+
+    code: ClassVar[str] = "unsupported_template"
+    part: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"the chat template's way of writing {self.part} is not understood: found {self.found}"
 
 
 @dataclass(eq=False)
@@ -262,6 +286,17 @@ class MatcherInconsistency(SessionError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+@dataclass(eq=False)
+class UnreadableToolCall(SessionError):
+    """A complete tool call of a constrained output that its own parser cannot read."""
+
+    code: ClassVar[str] = "unreadable_tool_call"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"a constrained tool call cannot be read: {self.reason}"
 
 
 @dataclass(eq=False)

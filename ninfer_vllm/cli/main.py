@@ -16,8 +16,12 @@ COMMANDS = {
     "serve": "serve a model over HTTP with the plugin selected; takes every option of `vllm serve`",
     "generate": "generate text offline, under a constraint or freely",
     "check": "say whether a schema, grammar, regex or choice is supported, and where it is not",
+    "explain": "show what a constraint reduces to: the schema's parts, the grammar, sample outputs",
+    "mask": "show the tokens of a model that may come next behind a text",
     "doctor": "check the installation, the host's seams and a model's tokenizer",
     "model": "make an embedded model and print its folder",
+    "bench": "measure this machine: ours beside the stock back ends",
+    "completion": "print a completion script for bash, zsh or fish",
 }
 
 TAKES_HOST_WORDS = ("generate",)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ninfer_vllm.cli.inputs import EMBEDDED
 from ninfer_vllm.embedded import MODELS, ModelBuildError, build, model_path
 
 _ALL = "all"
@@ -24,8 +25,9 @@ def add_parser(subparsers: Any) -> None:
         "name",
         nargs="?",
         default=_DEFAULT,
-        choices=[*MODELS, _ALL],
-        help=f"which model: smollm2 writes English, tiny-qwen3 writes noise in Qwen's vocabulary (default {_DEFAULT})",
+        choices=[*EMBEDDED, _ALL],
+        help="which model: embedded (smollm2) writes English, tiny-qwen3 writes noise in Qwen's vocabulary "
+        f"(default {_DEFAULT})",
     )
     parser.add_argument(
         "--folder",
@@ -41,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one folder a line on stdout, progress on stderr; 0 when every model is there, 1 with a reason when not."""
-    names = list(MODELS) if args.name == _ALL else [args.name]
+    names = list(MODELS) if args.name == _ALL else [EMBEDDED[args.name]]
     for name in names:
         try:
             path = model_path(name, folder=args.folder) if args.print_path else _make(name, args.folder)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ninfer_vllm import limits
 from ninfer_vllm.compiler.cache import CompiledCache
+from ninfer_vllm.compiler.observed import Observed
 from ninfer_vllm.constraint import Frame
 from ninfer_vllm.engines.protocol import CompiledGrammar, Engine
 from ninfer_vllm.errors import CompileFailed, NInferError, Unsatisfiable
@@ -37,6 +39,7 @@ class Compiler:
         self._tokens = tokens
         self._lock = threading.Lock()
         self._cache = CompiledCache(cache_bytes)
+        self._observed = Observed()
         self._building: dict[str, Future[CompiledGrammar]] = {}
         self._slots = ThreadPoolExecutor(limits.COLD_BUILDS, thread_name_prefix="ninfer-compile")
 
@@ -50,14 +53,22 @@ class Compiler:
         with self._lock:
             hit = self._cache.get(key)
             if hit is not None:
+                self._observed.note("hit")
                 answer.set_result(Compiled(hit, "hit"))
                 return answer
             build = self._building.get(key)
             outcome: CacheOutcome = "built" if build is None else "waited"
+            self._observed.note(outcome)
             if build is None:
                 build = self._building[key] = self._slots.submit(self._build, key, grammar, frame)
         build.add_done_callback(lambda done: _hand_over(done, answer, outcome))
         return answer
+
+    def observed(self) -> Observed:
+        """What happened since the last call."""
+        with self._lock:
+            seen, self._observed = self._observed, Observed()
+        return seen
 
     def close(self) -> None:
         """Stop taking builds and let go of what is cached; running builds end on their own."""
@@ -66,15 +77,21 @@ class Compiler:
             self._cache.clear()
 
     def _build(self, key: str, data: bytes, frame: Frame) -> CompiledGrammar:
+        started = time.perf_counter()
         try:
             compiled = self._compile(data, frame)
         except BaseException:
             with self._lock:
                 self._building.pop(key, None)
+                self._observed.build_s.append(time.perf_counter() - started)
             raise
         with self._lock:
             self._building.pop(key, None)
+            self._observed.build_s.append(time.perf_counter() - started)
+            evicted, held = self._cache.evictions, self._cache.nbytes
             self._cache.put(key, compiled)
+            self._observed.evictions += self._cache.evictions - evicted
+            self._observed.bytes_change += self._cache.nbytes - held
         return compiled
 
     def _compile(self, data: bytes, frame: Frame) -> CompiledGrammar:

@@ -19,7 +19,8 @@ def run_serve(words: Sequence[str]) -> None:
     parser = FlexibleArgumentParser(prog="ninfer")
     command = ServeSubcommand()
     serve_parser = command.subparser_init(parser.add_subparsers(dest="subparser"))
-    serve_parser.usage = "ninfer serve MODEL [options]"
+    # Words that nobody knows are told by the outer parser.
+    parser.usage = serve_parser.usage = "ninfer serve MODEL [options]; `ninfer serve --help` lists them"
     args = parser.parse_args([ServeSubcommand.name, *words])
     configure_logging_from_args(args)
     command.validate(args)

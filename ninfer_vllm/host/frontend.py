@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from ninfer_vllm.constraint import Frame
+from ninfer_vllm.compiler.lowering import ToolPlan
+from ninfer_vllm.constraint import Dialect, Frame, ToolConstraint
+from ninfer_vllm.errors import ConflictingConstraint
+from ninfer_vllm.host.events import OutputParser
 
 GROUP = "ninfer_vllm.frontends"
+
+Spelling = Callable[[int], bytes]
+"""The bytes of a token."""
 
 
 class Frontend(Protocol):
@@ -25,16 +31,53 @@ class Frontend(Protocol):
     def start_frame(self, prompt: Sequence[int]) -> Frame:
         """Where the output of a chat turn starts, read from the rendered generation prompt (THK-2)."""
 
+    @property
+    def tool_ids(self) -> tuple[int, int] | None:
+        """Ids of the tokens that begin and end a tool call, where the model has them."""
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How the model writes tool calls, where that is known."""
+
+    def read_tools(self, constraint: ToolConstraint) -> ToolPlan:
+        """The tools of a request, ready to be lowered.
+
+        Errors: ConstraintError where they, or tools altogether, are refused.
+        """
+
+    def output_parser(self, constraint: ToolConstraint | None, frame: Frame, spelling: Spelling) -> OutputParser:
+        """A parser of one output; without a constraint no tool can be called.
+
+        Errors: as `read_tools`.
+        """
+
 
 class GenericFrontend:
     """Every chat model without a family of its own: content starts at once."""
 
     name = "generic"
     thinking_ids = None
+    tool_ids = None
+    dialect = None
 
     def start_frame(self, prompt: Sequence[int]) -> Frame:
         """Content, whatever the prompt."""
         return "content"
+
+    def read_tools(self, constraint: ToolConstraint) -> ToolPlan:
+        """Refused: how the model writes calls is not known.
+
+        Errors: ConflictingConstraint.
+        """
+        families = ", ".join(sorted(entry.name for entry in entry_points(group=GROUP)))
+        raise ConflictingConstraint("tools", f"this model's tool calls are not understood; known families: {families}")
+
+    def output_parser(self, constraint: ToolConstraint | None, frame: Frame, spelling: Spelling) -> OutputParser:
+        """Refused: outputs of such models are the host's to read.
+
+        Errors: ConflictingConstraint.
+        """
+        raise ConflictingConstraint("tools", "outputs of this model are read by the host's own parsers")
 
 
 def frontend_for(tokenizer: Any) -> Frontend:

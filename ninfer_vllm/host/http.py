@@ -4,67 +4,85 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
-from ninfer_vllm.constraint import OutputConstraint
-from ninfer_vllm.errors import ConflictingConstraint, NInferError
+from vllm.sampling_params import SamplingParams
+
+from ninfer_vllm.errors import ConflictingConstraint, InvalidTools, NInferError
 from ninfer_vllm.host.client_errors import as_client_error
 from ninfer_vllm.host.http_errors import LocatedRefusal, RefusedStream
 from ninfer_vllm.host.http_records import closing
 from ninfer_vllm.host.prepare import Preparer
-from ninfer_vllm.host.requests import from_structured_outputs
+from ninfer_vllm.host.prepared import REQUESTS, Prepared
+from ninfer_vllm.host.requested import (
+    asks_for_tool_constraint,
+    body_of,
+    origin_of,
+    refuse_conflicting_fields,
+    tool_place,
+    tools_of,
+)  # fmt: skip
+from ninfer_vllm.host.requests import refuse_conflicts
+from ninfer_vllm.host.turns import Continued
 
 ERROR_EVENT = 'data: {"error"'
 
-REMOVED_FIELDS = {
-    "guided_json": "structured_outputs.json",
-    "guided_regex": "structured_outputs.regex",
-    "guided_choice": "structured_outputs.choice",
-    "guided_grammar": "structured_outputs.grammar",
-    "guided_decoding_backend": "structured_outputs",
-    "guided_whitespace_pattern": "structured_outputs",
-}
+Result = TypeVar("Result")
 
 _lowering_threads = ThreadPoolExecutor(2, thread_name_prefix="ninfer-lower")
 
 
-async def prepare(request: Any, preparer: Preparer) -> bool:
-    """Check and lower the constraint of an OpenAI chat or completion request; whether it has one.
+async def prepare(request: Any, preparer: Preparer, *, own_parser: bool = True) -> Prepared:
+    """Check and lower the constraint of an OpenAI request, and remember the result for the rest of its way.
+
+    `own_parser` says whether the server reads tool calls with this product's parser.
 
     Errors: LocatedRefusal with the request field the fault lies in.
     """
-    origin = origin_of(request)
+    prepared = Prepared(preparer)
     try:
-        _refuse_removed_fields(request)
-        constraint = _constraint_of(request, preparer)
-        if constraint is None:
-            return False
-        _refuse_conflicting_fields(request)
-        await asyncio.get_running_loop().run_in_executor(_lowering_threads, preparer.lower, constraint)
+        prepared.body = body_of(request, preparer.options)
+        tools = tools_of(request, prepared.body, preparer.options)
     except NInferError as error:
-        raise LocatedRefusal(error, origin) from None
-    return True
+        raise LocatedRefusal(error, origin_of(request)) from None
+    if prepared.body is not None:
+        prepared.enforced = True
+        await _located(request, origin_of(request), preparer.lower, prepared.body)
+    if tools is not None and _reads_tools(request, tools, preparer, own_parser=own_parser):
+        prepared.tools = tools
+        prepared.enforced = await _located(request, "tools", preparer.lower, tools) is not None
+    if prepared.enforced:
+        try:
+            refuse_conflicting_fields(request)
+        except NInferError as error:
+            raise LocatedRefusal(error, None) from None
+    REQUESTS.note(request, prepared)
+    return prepared
 
 
-def is_constrained(request: Any) -> bool:
-    """Whether an OpenAI chat or completion request states a body constraint."""
-    return origin_of(request) is not None
+async def find_existing(request: Any, prepared: Prepared, find: Callable[[], Continued]) -> None:
+    """Find the content that a constrained turn continues, and check that it is a prefix of the language (CON).
+
+    Errors: LocatedRefusal.
+    """
+    constraint = prepared.constraint
+    if constraint is None:
+        return
+    preparer = prepared.preparer
+    prepared.existing = await _located(request, "messages", lambda: preparer.existing(constraint, find()))
 
 
-def origin_of(request: Any) -> str | None:
-    """The request field a constraint comes from, as the first part of an error's path (JSD-8)."""
-    form = request.response_format
-    if form is not None and form.type == "json_schema":
-        return "response_format/json_schema/schema"
-    if form is not None and form.type != "text":
-        return "response_format"
-    given = request.structured_outputs
-    if given is None:
-        return None
-    members = [name for name in ("json", "regex", "choice", "grammar") if getattr(given, name) is not None]
-    return f"structured_outputs/{members[0]}" if len(members) == 1 else "structured_outputs"
+def refuse_conflicting_params(prepared: Prepared, params: SamplingParams) -> None:
+    """Refuse sampling parameters that contradict the request's constraint, before anything is streamed.
+
+    Errors: LocatedRefusal.
+    """
+    try:
+        refuse_conflicts(params, prepared.preparer.eos_ids)
+    except NInferError as error:
+        raise LocatedRefusal(error, None) from None
 
 
 async def raise_failures(results: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -103,39 +121,46 @@ async def _chained(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
             yield event
 
 
-def _constraint_of(request: Any, preparer: Preparer) -> OutputConstraint | None:
-    form = request.response_format
-    if form is not None and form.type != "text" and request.structured_outputs is not None:
-        raise ConflictingConstraint(
-            "structured_outputs", "response_format already states a constraint; give one of them"
-        )
-    given = request.extract_structured_outputs()
-    return None if given is None else from_structured_outputs(given, preparer.options.unknown_schema_keywords)
+async def _located(request: Any, origin: str | None, work: Callable[..., Result], *arguments: Any) -> Result:
+    """Do work in a thread of its own; a refusal learns where in the request it lies.
+
+    Errors: LocatedRefusal.
+    """
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_lowering_threads, lambda: work(*arguments))
+    except NInferError as error:
+        if origin == "tools":
+            raise LocatedRefusal(error, _place_of_tools(request, error), exact=True) from None
+        raise LocatedRefusal(error, origin) from None
 
 
-def _refuse_removed_fields(request: Any) -> None:
-    for name in request.model_extra or ():
-        if name in REMOVED_FIELDS:
-            raise ConflictingConstraint(name, f"this field does not exist; use {REMOVED_FIELDS[name]}")
+def _place_of_tools(request: Any, error: NInferError) -> str:
+    pointer = getattr(error, "pointer", None)
+    if isinstance(error, InvalidTools) and not pointer:
+        return "tool_choice"
+    return tool_place(request, pointer or "")
 
 
-def _refuse_conflicting_fields(request: Any) -> None:
-    if request.use_beam_search:
-        raise ConflictingConstraint("use_beam_search", "beam search cannot be combined with a constraint")
-    for field, refused in _chat_conflicts(request):
-        if refused:
-            raise ConflictingConstraint(field, "cannot be combined with a body constraint")
+def _reads_tools(request: Any, tools: Any, preparer: Preparer, *, own_parser: bool) -> bool:
+    """Whether this product constrains and reads the request's calls; without it only free ones are the host's.
+
+    Errors: LocatedRefusal.
+    """
+    if own_parser and preparer.knows_tools:
+        return True
+    if not asks_for_tool_constraint(tools, request):
+        if own_parser and tools.policy.mode == "auto":
+            _refuse_unknown_tools(request, tools, preparer)
+        return False
+    if not own_parser and preparer.knows_tools:
+        error = ConflictingConstraint("tools", "constrained calls are read by the tool call parser `ninfer` only")
+        raise LocatedRefusal(error, None)
+    _refuse_unknown_tools(request, tools, preparer)
+    return False
 
 
-def _chat_conflicts(request: Any) -> list[tuple[str, bool]]:
-    fields = type(request).model_fields
-    if "continue_final_message" not in fields:
-        return [("echo", bool(request.echo)), ("suffix", request.suffix is not None)]
-    has_tools = bool(request.tools) and request.tool_choice != "none"
-    special = "skip_special_tokens" in request.model_fields_set and not request.skip_special_tokens
-    return [
-        ("skip_special_tokens", special),
-        ("continue_final_message", request.continue_final_message),
-        ("tools", has_tools),
-        ("echo", bool(request.echo)),
-    ]
+def _refuse_unknown_tools(request: Any, tools: Any, preparer: Preparer) -> None:
+    try:
+        preparer.frontend.read_tools(tools)
+    except NInferError as error:
+        raise LocatedRefusal(error, None) from None

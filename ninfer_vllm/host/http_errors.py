@@ -11,21 +11,37 @@ from starlette.responses import JSONResponse, Response
 from vllm.entrypoints.serve.exception_handling.handlers.vllm_error import vllm_error_handler
 from vllm.exceptions import VLLMClientError, VLLMValidationError
 
-from ninfer_vllm.errors import ConflictingConstraint, ConstraintError, NInferError, RowFailure, SessionError, status_of
+from ninfer_vllm.errors import (
+    ConflictingConstraint,
+    ConstraintError,
+    InvalidTools,
+    NInferError,
+    RowFailure,
+    SessionError,
+    status_of,
+)  # fmt: skip
+from ninfer_vllm.host.metrics import metrics
 
 ANTHROPIC_PATH = "/v1/messages"
 
-TWO_CONSTRAINTS = "You can only use one kind of"
-"""How the host begins its refusal of two members of `structured_outputs`."""
+TWO_CONSTRAINTS = ("You can only use one kind of", "You can only either use constraints")
+"""How the host begins its refusals of two members of `structured_outputs`, and of one beside a named tool."""
 
 
 class LocatedRefusal(VLLMClientError):
     """A refusal with the request field it lies in, on its way to the HTTP layer."""
 
-    def __init__(self, error: NInferError, origin: str | None) -> None:
+    def __init__(self, error: NInferError, origin: str | None, *, exact: bool = False) -> None:
+        """`origin` is where the fault's own place begins, or with `exact` the whole path."""
         super().__init__(str(error))
         self.error = error
         self.origin = origin
+        self.exact = exact
+
+    @property
+    def param(self) -> str | None:
+        """The full path of the fault in the request (JSD-8)."""
+        return self.origin if self.exact else param_of(self.error, self.origin)
 
 
 class RefusedStream(VLLMClientError):
@@ -51,13 +67,13 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(VLLMValidationError, _answer_host_refusal)
 
 
-def openai_body(error: NInferError, origin: str | None = None) -> dict[str, Any]:
+def openai_body(error: NInferError, param: str | None = None) -> dict[str, Any]:
     """The OpenAI error body: `param` is the place as a path in the request, `code` our stable code."""
     return {
         "error": {
             "message": str(error),
             "type": _type_of(error.status),
-            "param": param_of(error, origin),
+            "param": param,
             "code": error.code,
             "place": error.place,
         }
@@ -77,17 +93,17 @@ def param_of(error: NInferError, origin: str | None) -> str | None:
 
 def stream_event(error: NInferError) -> str:
     """The JSON of an error event in a stream."""
-    return json.dumps(openai_body(error))
+    return json.dumps(openai_body(error, param_of(error, None)))
 
 
 async def _answer_plain(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, NInferError)
-    return _response(request, error, None)
+    return _response(request, error, param_of(error, None))
 
 
 async def _answer_located(request: Request, refusal: Exception) -> JSONResponse:
     assert isinstance(refusal, LocatedRefusal)
-    return _response(request, refusal.error, refusal.origin)
+    return _refused(request, refusal.error, refusal.param)
 
 
 async def _answer_refused_stream(request: Request, refusal: Exception) -> JSONResponse:
@@ -96,16 +112,25 @@ async def _answer_refused_stream(request: Request, refusal: Exception) -> JSONRe
 
 
 async def _answer_host_refusal(request: Request, refusal: Exception) -> Response:
-    """The host's own refusal; with our code where it is about two constraints in one request (REQ-2)."""
+    """The host's own refusal; with our code where it is about two constraints (REQ-2), or about the tools."""
     assert isinstance(refusal, VLLMValidationError)
-    if TWO_CONSTRAINTS in str(refusal):
-        return _response(request, ConflictingConstraint("structured_outputs", "only one member may be given"), None)
+    if str(refusal).startswith(TWO_CONSTRAINTS):
+        error = ConflictingConstraint("structured_outputs", "only one constraint may be given")
+        return _refused(request, error, error.field)
+    parameter = refusal.parameter or ""
+    if parameter.startswith("tool"):
+        return _refused(request, InvalidTools("", str(refusal)), parameter.replace(".", "/"))
     response: Response = await vllm_error_handler(request, refusal)
     return response
 
 
-def _response(request: Request, error: NInferError, origin: str | None) -> JSONResponse:
-    body = openai_body(error, origin)
+def _refused(request: Request, error: NInferError, param: str | None) -> JSONResponse:
+    metrics().refuse(error)
+    return _response(request, error, param)
+
+
+def _response(request: Request, error: NInferError, param: str | None) -> JSONResponse:
+    body = openai_body(error, param)
     if request.url.path.startswith(ANTHROPIC_PATH):
         body = {"type": "error", **body}
     return JSONResponse(body, status_code=error.status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,8 +14,10 @@ from ninfer_vllm.record import ConstraintRecord
 Records = dict[int, ConstraintRecord]
 
 
-async def collect(results: AsyncIterator[Any], records: Records, samples: int) -> AsyncIterator[Any]:
-    """Pass results on and keep the records of ended samples by choice index.
+async def collect(
+    results: AsyncIterator[Any], records: Records, samples: int, reasons: dict[int, str] | None = None
+) -> AsyncIterator[Any]:
+    """Pass results on and keep the records, and the true finish reasons, of ended samples by choice index.
 
     `samples` is the request's n: the choice index of a completion batch counts prompt × n + sample.
     """
@@ -23,8 +25,11 @@ async def collect(results: AsyncIterator[Any], records: Records, samples: int) -
         async for item in results:
             prompt, result = item if isinstance(item, tuple) else (0, item)
             for output in result.outputs:
+                index = prompt * samples + output.index
                 if output.constraint is not None:
-                    records[prompt * samples + output.index] = output.constraint
+                    records[index] = output.constraint
+                if output.finish_reason is not None and reasons is not None:
+                    reasons[index] = output.finish_reason
             yield item
 
 
@@ -59,6 +64,15 @@ def add_to_event(event: str, records: Records) -> str:
         choice["constraint"] = records[choice["index"]].to_json()
     chunk["ninfer"] = {"constraint": ended[0]["constraint"]}
     return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+
+
+def state_reasons(response: Any, reasons: Mapping[int, str]) -> Any:
+    """Let a choice that was cut say so, also where the host would name its calls (TOOL-10)."""
+    if not isinstance(response, ErrorResponse):
+        for choice in response.choices:
+            if reasons.get(choice.index) == "length":
+                choice.finish_reason = "length"
+    return response
 
 
 @asynccontextmanager

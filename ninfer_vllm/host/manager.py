@@ -13,6 +13,7 @@ from vllm.v1.structured_output import StructuredOutputManager
 from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
 
 from ninfer_vllm.compiler.compiler import Compiled, Compiler
+from ninfer_vllm.compiler.observed import Observed
 from ninfer_vllm.engines.selection import engine_for
 from ninfer_vllm.errors import CompileFailed, MatcherInconsistency, NInferError
 from ninfer_vllm.host.frontend import frontend_for
@@ -43,13 +44,14 @@ class SessionManager(StructuredOutputManager):
         super().__init__(vllm_config)
         self.options = options
         self.sessions: dict[str, OutputSession] = {}
-        self.released: dict[str, OutputSession] = {}
-        """Sessions that ended since the last step's outputs were published."""
+        self.released: dict[str, tuple[OutputSession, int]] = {}
+        """Sessions that ended since the last step's outputs were published, and the API servers they belong to."""
         self.step_rows: dict[str, StepRows] = {}
         """Rows of the masks shipped last, until the step's output comes back."""
         self.step_faults: dict[str, NInferError] = {}
         """Requests whose masks could not be computed in this step."""
         self.mask_calls = 0
+        self._gate: ThinkingRules | None = None
         self._width = words_for(vllm_config.model_config.get_vocab_size())
         self._stride = 1 + vllm_config.num_speculative_tokens
         self._rows = vllm_config.scheduler_config.max_num_seqs * self._stride
@@ -75,6 +77,12 @@ class SessionManager(StructuredOutputManager):
         ids = frontend_for(self.tokenizer).thinking_ids
         return None if ids is None else ThinkingRules.of(self.vocabulary, *ids)
 
+    def _gate_rules(self, open_id: int | None, close_id: int) -> ThinkingRules:
+        """Fixed rows of reasoning that the host's own parser reads; one server has one such parser."""
+        if self._gate is None:
+            self._gate = ThinkingRules.of_gate(self.vocabulary, open_id, close_id)
+        return self._gate
+
     def grammar_init(self, request: Request) -> None:
         """Start compiling; the request waits in the host's waiting-for-grammar state meanwhile."""
         structured = request.structured_output_request
@@ -88,7 +96,13 @@ class SessionManager(StructuredOutputManager):
             ready.set_exception(fault)
             return
         session = OutputSession(
-            payload.kind, self.options.engine, payload.frame, timings=self.options.constraint_timings
+            payload.kind,
+            self.options.engine,
+            payload.frame,
+            existing=payload.existing,
+            budget=payload.budget,
+            tool_id=payload.tool_id,
+            timings=self.options.constraint_timings,
         )
         session.prepared(payload.seconds)
         # Before any thread works on it, so that a request cancelled right away finds its session to end.
@@ -103,18 +117,30 @@ class SessionManager(StructuredOutputManager):
         except BaseException as fault:
             ready.set_exception(fault)
             return
-        compiled.add_done_callback(lambda done: self._attach(session, done, ready))
+        compiled.add_done_callback(lambda done: self._attach(session, payload.gate, done, ready))
 
-    def _attach(self, session: OutputSession, done: Future[Compiled], ready: Future[StructuredOutputGrammar]) -> None:
+    def _attach(
+        self,
+        session: OutputSession,
+        gate: tuple[int | None, int] | None,
+        done: Future[Compiled],
+        ready: Future[StructuredOutputGrammar],
+    ) -> None:
         try:
             compiled = done.result()
             with self._building_once:
                 rules = None if session.frame == "content" else self.thinking_rules
+                if gate is not None:
+                    rules = self._gate_rules(*gate)
             session.attach(compiled.grammar, compiled.cache, rules)
         except BaseException as fault:
             ready.set_exception(fault)
         else:
             ready.set_result(SessionGrammar(session))
+
+    def compiler_observed(self) -> Observed:
+        """What the compiler did since the last call; nothing before it was first used."""
+        return self.compiler.observed() if "compiler" in self.__dict__ else Observed()
 
     def validate_tokens(self, request: Request, spec_tokens: list[int]) -> list[int]:
         """All drafts, illegal ones included (SPC-3): the masked target rejects them."""
@@ -154,19 +180,19 @@ class SessionManager(StructuredOutputManager):
             return True
         return grammar_of(request).accept_tokens(request.request_id, new_token_ids)
 
-    def release(self, request_id: str) -> None:
+    def release(self, request_id: str, client_index: int) -> None:
         """End a session with its request; the compiled grammar may stay cached (ENG-4)."""
         self.step_rows.pop(request_id, None)
         self.step_faults.pop(request_id, None)
         session = self.sessions.pop(request_id, None)
         if session is not None:
             session.finish()
-            self.released[request_id] = session
+            self.released[request_id] = session, client_index
 
     def clear_backend(self) -> None:
         """End every session and stop compiling before the host stops."""
         for request_id in list(self.sessions):
-            self.release(request_id)
+            self.release(request_id, 0)
         self.released.clear()
         if "compiler" in self.__dict__:
             self.compiler.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from ninfer_vllm import limits
-from ninfer_vllm.constraint import UnknownKeywords
+from ninfer_vllm.constraint import Dialect, Enforcement, UnknownKeywords
 from ninfer_vllm.engines.protocol import EngineName
 from ninfer_vllm.errors import InvalidOption
 
@@ -23,6 +23,9 @@ class PluginOptions:
     grammar_compile_timeout: float = limits.COMPILE_TIMEOUT_S
     unknown_schema_keywords: UnknownKeywords = "refuse"
     constraint_timings: bool = False
+    tool_dialect: Literal["auto", "xml", "hermes"] = "auto"
+    """How the model writes tool calls; `auto` finds it out from the chat template."""
+    tool_enforcement: Enforcement = "basic"
 
     def __post_init__(self) -> None:
         _require(self.engine in get_args(EngineName), "engine", self.engine)
@@ -31,6 +34,8 @@ class PluginOptions:
             "unknown_schema_keywords",
             self.unknown_schema_keywords,
         )
+        _require(self.tool_dialect in ("auto", *get_args(Dialect)), "tool_dialect", self.tool_dialect)
+        _require(self.tool_enforcement in get_args(Enforcement), "tool_enforcement", self.tool_enforcement)
         _require(self.grammar_cache_bytes >= 0, "grammar_cache_bytes", self.grammar_cache_bytes)
         _require(self.grammar_compile_timeout > 0, "grammar_compile_timeout", self.grammar_compile_timeout)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 
-from ninfer_vllm.constraint import OutputConstraint, UnknownKeywords
+from ninfer_vllm.constraint import Constraint, OutputConstraint, ToolConstraint, UnknownKeywords
 from ninfer_vllm.errors import ConflictingConstraint
 
 PAYLOAD_KEY = "ninfer"
@@ -31,13 +31,13 @@ def is_chat_turn(params: SamplingParams) -> bool:
     return (params.extra_args or {}).get(PAYLOAD_KEY) is CHAT_TURN
 
 
-def constraint_of(params: SamplingParams, unknown_keywords: UnknownKeywords) -> OutputConstraint | None:
-    """The body constraint of a request, or None for an unconstrained one.
+def constraint_of(params: SamplingParams, unknown_keywords: UnknownKeywords) -> Constraint | None:
+    """The constraint of a request, or None for an unconstrained one.
 
     Errors: ConstraintError where the constraint field is malformed.
     """
     given: Any = params.structured_outputs
-    if given is None or isinstance(given, OutputConstraint):
+    if given is None or isinstance(given, OutputConstraint | ToolConstraint):
         return given
     return from_structured_outputs(given, unknown_keywords)
 
@@ -72,8 +72,6 @@ def refuse_conflicts(params: SamplingParams, eos_ids: Iterable[int]) -> None:
         raise ConflictingConstraint("ignore_eos", "a constrained output ends by its end token")
     if params.include_stop_str_in_output:
         raise ConflictingConstraint("include_stop_str_in_output", "a constrained output publishes no stop text")
-    if params.thinking_token_budget is not None:
-        raise ConflictingConstraint("thinking_token_budget", "cannot be combined with a constraint yet")
     # The host's own parsers of a chat turn ask for special tokens too; what a user asked for is refused before them.
     if not params.skip_special_tokens and not is_chat_turn(params):
         raise ConflictingConstraint("skip_special_tokens", "a constrained output publishes no special tokens")

@@ -7,20 +7,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from vllm.logger import init_logger
+
 from ninfer_vllm.errors import rebuilt
+from ninfer_vllm.host.metrics import metrics
+from ninfer_vllm.host.metrics_facts import Facts
 from ninfer_vllm.host.requests import PAYLOAD_KEY
 from ninfer_vllm.record import ConstraintRecord
 
 if TYPE_CHECKING:
     from vllm.v1.engine import EngineCoreOutput
 
+logger = init_logger("vllm.ninfer")
+
 
 def take_records(processor: Any, outputs: list[EngineCoreOutput]) -> None:
-    """Move records of ended samples from the host's carrier field to their request states."""
+    """Count ended samples, and move their records from the host's carrier field to their request states."""
     for output in outputs:
         carried = _take(output)
+        if carried is None:
+            continue
+        logger.debug("Finished constrained request %s: %s", output.request_id, carried["record"])
+        metrics().settle(ConstraintRecord(**carried["record"]), Facts.from_wire(carried["facts"]), output.finish_reason)
         state = processor.request_states.get(output.request_id)
-        if carried is not None and state is not None:
+        if state is not None:
             state.ninfer_result = carried
 
 

@@ -7,14 +7,14 @@ every other row commits. After the update no preview is left, and ended requests
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ninfer_vllm.errors import ConstraintDeadEnd, MatcherInconsistency, NInferError
-from ninfer_vllm.host.host_version import drop_host_error, queue_as_failed
+from ninfer_vllm.host.host_version import queue_as_failed
 from ninfer_vllm.host.manager import SessionManager, compile_fault_of, grammar_of, params_of
-from ninfer_vllm.host.requests import PAYLOAD_KEY
+from ninfer_vllm.host.metrics_settlement import publish_ended
 from ninfer_vllm.host.restrictions import num_permitted
-from ninfer_vllm.session.session import OutputSession
+from ninfer_vllm.host.row_faults import reported_fault
 from ninfer_vllm.session.states import State
 
 if TYPE_CHECKING:
@@ -46,12 +46,8 @@ def after_update(scheduler: Scheduler, outputs: dict[int, EngineCoreOutputs]) ->
         if session.state is State.PREVIEWING:
             session.discard()
     if manager.released:
-        for batch in outputs.values():
-            for item in batch.outputs:
-                ended = manager.released.get(item.request_id) if item.finish_reason is not None else None
-                if ended is not None:
-                    _publish(item, ended)
-        manager.released.clear()
+        ended, manager.released = manager.released, {}
+        publish_ended(ended, manager.compiler_observed, outputs)
 
 
 def _preview_row(manager: SessionManager, scheduler: Scheduler, request: Request, output: ModelRunnerOutput) -> None:
@@ -61,7 +57,14 @@ def _preview_row(manager: SessionManager, scheduler: Scheduler, request: Request
     tokens = output.sampled_token_ids[index]
     if not tokens:
         return
-    error = manager.step_faults.pop(request.request_id, None) or _advance(manager, request, tokens)
+    # Tokens behind the request's own end were not reached, and neither was a fault among them.
+    del tokens[_num_until_stop(scheduler, request, tokens) :]
+    error = (
+        manager.step_faults.pop(request.request_id, None)
+        or _dead_end_reached(manager, request, tokens)
+        or _fault_reached(request, tokens, output)
+        or _advance(request, tokens)
+    )
     if error is None:
         return
     output.sampled_token_ids[index] = []
@@ -75,13 +78,44 @@ def _is_dropped(request: Request) -> bool:
     return request.num_stale_output_tokens > 0 and request.drop_stale_output
 
 
-def _advance(manager: SessionManager, request: Request, tokens: list[int]) -> NInferError | None:
-    """Preview the tokens; the row's error, if it has one."""
+def _num_until_stop(scheduler: Scheduler, request: Request, tokens: list[int]) -> int:
+    """How many of the sampled tokens the host takes before it ends the request; at least one."""
+    params, before = params_of(request), request.num_output_tokens
+    room = min(request.max_tokens - before, scheduler.max_model_len - request.num_tokens)
+    stops = params.stop_token_ids or ()
+    for at, token in enumerate(tokens[:room], start=1):
+        if token in stops and before + at >= params.min_tokens:
+            return at
+    return max(room, 1)
+
+
+def _dead_end_reached(manager: SessionManager, request: Request, tokens: list[int]) -> NInferError | None:
+    """The error of a row that was sampled where its mask had no legal token."""
     rows = manager.step_rows.pop(request.request_id, None)
-    session = grammar_of(request).session
     dead_end = None if rows is None else rows.dead_end
-    if dead_end is not None and len(tokens) > dead_end:
-        return ConstraintDeadEnd(request.num_output_tokens + dead_end)
+    if dead_end is None or len(tokens) <= dead_end:
+        return None
+    return ConstraintDeadEnd(request.num_output_tokens + dead_end)
+
+
+def _fault_reached(request: Request, tokens: list[int], output: ModelRunnerOutput) -> NInferError | None:
+    """The error of a row that the worker could not sample, unless the row had ended before."""
+    fault = reported_fault(output, request.request_id)
+    if fault is None or fault.num_tokens >= len(tokens):
+        return None
+    session = grammar_of(request).session
+    session.preview(tokens[: fault.num_tokens])
+    ended = session.terminated
+    session.discard()
+    if ended:
+        del tokens[fault.num_tokens :]
+        return None
+    return fault.as_error(request.num_output_tokens)
+
+
+def _advance(request: Request, tokens: list[int]) -> NInferError | None:
+    """Preview the tokens; the row's error, if it has one."""
+    session = grammar_of(request).session
     permitted = num_permitted(params_of(request), request.output_token_ids, tokens)
     legal = session.preview(tokens)
     if permitted < legal:
@@ -108,12 +142,3 @@ def _fail(manager: SessionManager, request_id: str, error: NInferError) -> None:
     session = manager.sessions.get(request_id)
     if session is not None and session.state not in (State.FAILED, State.FINISHED):
         session.fail(error)
-
-
-def _publish(item: Any, session: OutputSession) -> None:
-    record = session.record
-    carried = {"record": record.to_json(), "error": None if session.error is None else session.error.to_wire()}
-    item.kv_transfer_params = {**(item.kv_transfer_params or {}), PAYLOAD_KEY: carried}
-    if record.error is not None:
-        item.stop_reason = record.error["code"]
-        drop_host_error(item)

@@ -10,10 +10,17 @@ from typing import Any, get_args
 from ninfer_patches.activation import activate
 from ninfer_patches.selection import NAME, selected_by_environment
 from ninfer_vllm import limits
-from ninfer_vllm.constraint import UnknownKeywords
+from ninfer_vllm.constraint import Dialect, Enforcement, UnknownKeywords
+from ninfer_vllm.host.acceptance import refuse_lossy_acceptance
 from ninfer_vllm.host.options import CONFIG_KEY, PluginOptions
 
-OPTIONS = ("grammar_cache_bytes", "grammar_compile_timeout", "unknown_schema_keywords", "constraint_timings")
+OPTIONS = (
+    "grammar_cache_bytes", "grammar_compile_timeout", "unknown_schema_keywords", "constraint_timings",
+    "tool_dialect", "tool_enforcement",
+)  # fmt: skip
+
+PARSERS = ("tool_call_parser", "reasoning_parser")
+"""Options of `vllm serve` that choose who reads outputs; both name our parser, or none does."""
 
 
 def add_cli_args(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -42,6 +49,14 @@ def add_cli_args(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
             "--constraint-timings", action="store_true",
             help="Measure CPU seconds of preparation, masks and commits in every constraint record.",
         )  # fmt: skip
+        group.add_argument(
+            "--tool-dialect", choices=("auto", *get_args(Dialect)), default="auto",
+            help="How the model writes tool calls; auto finds it out from the chat template.",
+        )  # fmt: skip
+        group.add_argument(
+            "--tool-enforcement", choices=get_args(Enforcement), default="basic",
+            help="basic constrains the framing of every request's calls, automatic only what a request asks for.",
+        )  # fmt: skip
         return parser
 
     return add
@@ -51,11 +66,14 @@ def from_cli_args(original: Callable[..., Any]) -> Callable[..., Any]:
     """Carry the options into `additional_config` where the command line selects the plugin."""
 
     def from_args(cls: type, args: argparse.Namespace) -> Any:
-        engine_args = original(cls, args)
         given = vars(args)
         names = [name for chosen in given.get("plugin") or () for name in chosen]
         _require_installed(name for name in names if name != NAME)
-        if NAME in names or selected_by_environment():
+        is_selected = NAME in names or selected_by_environment()
+        if is_selected:
+            _choose_parser(args)
+        engine_args = original(cls, args)
+        if is_selected:
             options = {name: given[name] for name in OPTIONS if name in given}
             config = dict(engine_args.additional_config or {})
             engine_args.additional_config = {**config, CONFIG_KEY: {**options, **config.get(CONFIG_KEY, {})}}
@@ -76,9 +94,21 @@ def create_engine_config(original: Callable[..., Any]) -> Callable[..., Any]:
             options = PluginOptions.of(config.get(CONFIG_KEY) or {})
             activate()
             self.additional_config = {**config, CONFIG_KEY: options.to_json()}
-        return original(self, *args, **kwargs)
+        created = original(self, *args, **kwargs)
+        if CONFIG_KEY in (self.additional_config or {}):
+            refuse_lossy_acceptance(created)
+        return created
 
     return create
+
+
+def _choose_parser(args: argparse.Namespace) -> None:
+    """Let a server publish with our parser, unless its command line names others."""
+    named = {getattr(args, name, None) for name in PARSERS} - {None, ""}
+    if hasattr(args, "enable_auto_tool_choice") and named <= {NAME}:
+        for name in PARSERS:
+            setattr(args, name, NAME)
+        args.enable_auto_tool_choice = True
 
 
 def _plugin_names(value: str) -> list[str]:

@@ -43,7 +43,7 @@ def free_request(original: Callable[..., Any]) -> Callable[..., Any]:
     def free(self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
         freed = original(self, request, *args, **kwargs)
         if isinstance(self.structured_output_manager, SessionManager):
-            self.structured_output_manager.release(request.request_id)
+            self.structured_output_manager.release(request.request_id, request.client_index)
         return freed
 
     return free

@@ -7,18 +7,25 @@ from functools import wraps
 from typing import Any
 
 from ninfer_vllm.errors import ConflictingConstraint
-from ninfer_vllm.host.prepare import chat_turn
+from ninfer_vllm.host.turns import ChatTurn, Continued, continued_in, final_content, mark, with_sentinel
 
 
-def in_chat_turn(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark the requests this call adds as chat turns."""
+def mark_chat_prompt(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Note on a rendered prompt that it is a chat turn, and how to find the message it continues."""
 
     @wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with chat_turn(continued=bool(kwargs.get("continue_final_message", False))):
-            return original(self, *args, **kwargs)
+    def preprocess(self: Any, conversation: Any, *args: Any, **kwargs: Any) -> Any:
+        rendered = original(self, conversation, *args, **kwargs)
 
-    return call
+        def find() -> Continued:
+            content = final_content(conversation)
+            probed = original(self, with_sentinel(conversation), *args, **kwargs)
+            return continued_in(content, rendered.get("prompt"), probed.get("prompt"))
+
+        mark(rendered, ChatTurn(find if kwargs.get("continue_final_message") else None))
+        return rendered
+
+    return preprocess
 
 
 def without_constraint(original: Callable[..., Any]) -> Callable[..., Any]:

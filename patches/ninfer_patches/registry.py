@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ninfer_patches.patch import Patch
+from ninfer_patches.protocol_patches import PROTOCOLS
+from ninfer_patches.sampling_patches import SAMPLING
 
 UNTIL_EXTENSION_POINT = "the host offers an extension point for it"
 
@@ -32,17 +34,10 @@ OFFER = (
 
 SELECTED = (
     Patch(
-        "vllm.entrypoints.llm:LLM.chat",
-        "ninfer_patches.entries:in_chat_turn",
-        why="a chat turn starts behind its thinking frame, a raw prompt does not (GEN-7)",
-        keeps="everything else",
-        remove_when="requests say whether they continue a chat",
-    ),
-    Patch(
-        "vllm.entrypoints.llm:LLM.enqueue_chat",
-        "ninfer_patches.entries:in_chat_turn",
-        why="as for `LLM.chat`",
-        keeps="everything else",
+        "vllm.entrypoints.common.offline:OfflineInferenceMixin._preprocess_chat_one",
+        "ninfer_patches.entries:mark_chat_prompt",
+        why="a chat turn starts behind its thinking frame or its existing content, a raw prompt not (GEN-7, CON-1)",
+        keeps="the rendered prompt",
         remove_when="requests say whether they continue a chat",
     ),
     Patch(
@@ -54,10 +49,10 @@ SELECTED = (
     ),
     Patch(
         "vllm.entrypoints.openai.chat_completion.protocol:ChatCompletionRequest.to_sampling_params",
-        "ninfer_patches.serving:to_chat_sampling_params",
-        why="marks the request as a chat turn (GEN-7)",
-        keeps="everything else",
-        remove_when="requests say whether they continue a chat",
+        "ninfer_patches.serving:to_sampling_params",
+        why="the parameters carry the prepared constraint; what contradicts it is refused before a stream (REQ-7)",
+        keeps="requests without a constraint",
+        remove_when="the host validates constraints asynchronously before it answers",
     ),
     Patch(
         "vllm.entrypoints.openai.chat_completion.serving:OpenAIServingChat.create_chat_completion",
@@ -117,6 +112,13 @@ SELECTED = (
         remove_when="the host's error body takes a code and extra members",
     ),
     Patch(
+        "vllm.plugins:load_endpoint_plugins",
+        "ninfer_patches.endpoints:load_endpoint_plugins",
+        why="the endpoints under /ninfer exist however the plugin was selected (API-7)",
+        keeps="the endpoints of other plugins",
+        remove_when="a selected general plugin can bring its endpoints",
+    ),
+    Patch(
         "vllm.v1.engine.input_processor:InputProcessor.__init__",
         "ninfer_patches.requests:create_preparer",
         why="gives the API process what it needs to prepare constraints",
@@ -129,6 +131,13 @@ SELECTED = (
         why="a constrained request carries its lowered grammar to the engine core, or is refused here",
         keeps="requests without a constraint",
         remove_when=UNTIL_EXTENSION_POINT,
+    ),
+    Patch(
+        "vllm.v1.engine.input_processor:InputProcessor.process_inputs",
+        "ninfer_patches.metrics:count_refusals",
+        why="counts refused constraints by code (OBS-3)",
+        keeps="everything",
+        remove_when="the host counts refused requests by code",
     ),
     Patch(
         "vllm.sampling_params:SamplingParams._validate_structured_outputs",
@@ -195,6 +204,8 @@ SELECTED = (
         keeps="everything",
         remove_when="outputs take extra members",
     ),
+    *PROTOCOLS,
+    *SAMPLING,
 )
 
 ALL = OFFER + SELECTED

@@ -10,6 +10,8 @@ from vllm.sampling_params import SamplingParams
 
 from ninfer_vllm.host.options import options_of
 from ninfer_vllm.host.prepare import Preparer, host_validation_is_off, host_validation_off
+from ninfer_vllm.host.reasoning_gate import ReasoningGate
+from ninfer_vllm.host.turns import turn_of
 
 
 def create_preparer(original: Callable[..., None]) -> Callable[..., None]:
@@ -19,7 +21,11 @@ def create_preparer(original: Callable[..., None]) -> Callable[..., None]:
     def init(self: Any, vllm_config: Any, *args: Any, **kwargs: Any) -> None:
         original(self, vllm_config, *args, **kwargs)
         options = options_of(vllm_config)
-        self.ninfer = None if options is None else Preparer(vllm_config.model_config, self.tokenizer, options)
+        if options is None:
+            self.ninfer = None
+            return
+        gate = ReasoningGate.of(vllm_config, self.tokenizer)
+        self.ninfer = Preparer(vllm_config.model_config, self.tokenizer, options, gate)
 
     return init
 
@@ -33,9 +39,14 @@ def process_inputs(original: Callable[..., Any]) -> Callable[..., Any]:
         if preparer is None or not isinstance(params, SamplingParams):
             return original(self, request_id, prompt, params, *args, **kwargs)
         constraint = preparer.check(params)
+        budget = None if constraint is None else params.thinking_token_budget
+        if budget is not None:
+            # The session forces the close itself; the host would count the same tokens once more (THK-7).
+            params = params.clone()
+            params.thinking_token_budget = None
         with host_validation_off():
             request = original(self, request_id, prompt, params, *args, **kwargs)
-        preparer.attach(constraint, request)
+        preparer.attach(constraint, request, turn_of(prompt), budget)
         return request
 
     return process

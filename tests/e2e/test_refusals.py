@@ -16,7 +16,7 @@ from tests.support.inspection import state_of
 pytestmark = pytest.mark.engine
 
 VALID = OutputConstraint.choice(["yes", "no"])
-CHAT = [{"role": "user", "content": "Yes or no?"}, {"role": "assistant", "content": "y"}]
+CHAT = [{"role": "user", "content": "Yes or no?"}, {"role": "assistant", "content": "ye"}]
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +107,10 @@ def test_beam_search_is_refused(engine: Engine) -> None:
     assert error.code == "conflicting_constraint"
 
 
-@pytest.mark.contract("GEN-6", "GEN-7")
-def test_continued_message_is_refused_by_name(engine: Engine) -> None:
-    error = refusal(engine, continue_message, VALID)
-    assert (error.code, error.place) == ("conflicting_constraint", {"field": "continue_final_message"})
+@pytest.mark.contract("GEN-7", "CON-4")
+def test_a_continued_message_that_is_no_prefix_is_refused_at_its_offset(engine: Engine) -> None:
+    error = refusal(engine, continue_message, OutputConstraint.choice(["yours", "not"]))
+    assert (error.code, error.place) == ("invalid_continuation", {"offset": 1})
 
 
 HOST_MEMBERS: dict[str, tuple[dict[str, Any], str]] = {

@@ -16,10 +16,17 @@ def _run(name: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.engine
-@pytest.mark.contract("API-2", "REQ-1")
+@pytest.mark.contract("API-2", "REQ-1", "TOOL-4", "THK-7", "CON-1")
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("extraction.py", '"sender": '), ("classification.py", "The app crashes"), ("grammar.py", " -> ")],
+    [
+        ("extraction.py", '"sender": '),
+        ("classification.py", "The app crashes"),
+        ("grammar.py", " -> "),
+        ("agent.py", "look_up({"),
+        ("thinking.py", "reasoning tokens:"),
+        ("continuation.py", "is refused: existing content"),
+    ],
 )
 def test_example_shows_valid_output(name: str, shown: str) -> None:
     done = _run(name)

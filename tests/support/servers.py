@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-START_SECONDS = 240
+START_SECONDS = 600
 STOP_SECONDS = 40
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",

@@ -30,7 +30,6 @@ class Point(BaseModel):
         ("ignore_eos", {"ignore_eos": True}),
         ("include_stop_str_in_output", {"include_stop_str_in_output": True}),
         ("skip_special_tokens", {"skip_special_tokens": False}),
-        ("thinking_token_budget", {"thinking_token_budget": 8}),
     ],
 )
 def test_contradicting_fields_are_refused_by_name(field: str, params: dict) -> None:
