@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -78,3 +80,28 @@ def recover_without_padding(original: Callable[..., Any]) -> Callable[..., Any]:
             output_token_ids[at] = (target_probs[at] * inv_q[owner[at]]).argmax()
 
     return kernel
+
+
+def rebind_beside_numba(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep LLVM's library out of the host's search for kernels: it takes any attribute for a function to be loaded."""
+
+    @wraps(original)
+    def rebind(overrides: Any) -> Any:
+        hidden = {name: sys.modules.pop(name) for name in _holders_of_llvm()}
+        try:
+            return original(overrides)
+        finally:
+            sys.modules.update(hidden)
+
+    return rebind
+
+
+def _holders_of_llvm() -> list[str]:
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    if ffi is None:
+        return []
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if isinstance(module, ModuleType) and any(value is ffi.lib for value in list(vars(module).values()))
+    ]

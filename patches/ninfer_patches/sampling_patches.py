@@ -65,4 +65,11 @@ SAMPLING = (
         keeps="every other draft",
         remove_when=REPAIRED,
     ),
+    Patch(
+        "vllm.triton_utils.dispatcher:_rebind_kernels",
+        "ninfer_patches.sampling_cpu:rebind_beside_numba",
+        why="on a CPU the host does not start in a process that has loaded numba, as guides and the native engine do",
+        keeps="everything",
+        remove_when="the host reads no attributes of other packages' objects",
+    ),
 )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from ninfer_patches.patch import split
+from ninfer_patches.sampling_cpu import rebind_beside_numba
 from ninfer_patches.sampling_patches import SAMPLING
 
 from ninfer_vllm.host.worker_step import ConstrainedStep, Row, sampling, starts_of
@@ -42,11 +43,14 @@ def sampling_patches(*, only_repairs: bool = False) -> Iterator[None]:
 def register_cpu_kernels() -> None:
     """As the host's worker does when it starts."""
     from vllm.platforms import current_platform
+    from vllm.triton_utils import dispatcher
 
     for needed in ("vllm.v1.spec_decode.utils", "vllm.v1.worker.block_table", "vllm.v1.worker.mamba_utils"):
         importlib.import_module(needed)
     current_platform.import_kernels()
-    current_platform.register_triton_kernel_overrides()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dispatcher, "_rebind_kernels", rebind_beside_numba(dispatcher._rebind_kernels))
+        current_platform.register_triton_kernel_overrides()
 
 
 @dataclass(frozen=True, slots=True)
