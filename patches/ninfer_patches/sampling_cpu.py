@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -103,5 +102,5 @@ def _holders_of_llvm() -> list[str]:
     return [
         name
         for name, module in list(sys.modules.items())
-        if isinstance(module, ModuleType) and any(value is ffi.lib for value in list(vars(module).values()))
+        if any(value is ffi.lib for value in list(getattr(module, "__dict__", {}).values()))
     ]
