@@ -60,7 +60,7 @@ def test_nothing_that_a_user_sent_or_got_is_in_the_log(server: Server) -> None:
         )
     ]  # fmt: skip
     assert [answer.status_code for answer in answers] == [200] * 4 + [400] * 3
-    assert all(SECRET in answer.text for answer in answers)
+    assert all(SECRET in answer.text for answer in answers[:4])
     assert complete(server, structured_outputs={"regex": f"{SECRET}b"}, allowed_token_ids=[5]).status_code == 422
     server.post("/ninfer/check", {"kind": "regex", "source": f"{SECRET}("})
     log = server.log.read_text()

@@ -77,7 +77,7 @@ def parts_of(thinker: Thinker, sample: Sample) -> tuple[list[int], list[int]]:
 
 @pytest.mark.contract("THK-2", "THK-3", "THK-4", "THK-5", "GEN-7")
 def test_reasoning_closes_canonically_and_content_follows(thinker: Thinker) -> None:
-    likely_close = {thinker.ids.newline: 9.0, thinker.ids.close: 12.0}
+    likely_close = {thinker.ids.newline: 15.0, thinker.ids.close: 15.0}
     samples = think(thinker, asked(thinker, 12, likely_close))
     lengths = set()
     for sample in samples:
