@@ -20,7 +20,6 @@ from ninfer_vllm.vocabulary import TokenClass
 
 TEXTS, TEXT_BYTES = 4, 200
 OURS, XGRAMMAR, LLGUIDANCE = "ninfer", "xgrammar", "llguidance"
-PEERS = (XGRAMMAR, LLGUIDANCE)
 
 PERSON = {"name": {"type": "string"}, "age": {"type": "integer"}, "email": {"type": "string"}}
 NODE = {"value": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}

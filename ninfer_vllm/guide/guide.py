@@ -27,8 +27,6 @@ TOKENS_BYTES = 64 << 20
 MASKS_BYTES = 256 << 20
 """Default budget of packed masks: more than ten thousand different rows of a large vocabulary."""
 
-JSON_KINDS = ("json_schema", "json_object")
-
 CAP_FACTOR, CAP_EXTRA = 4, 64
 """Sampling stops at `CAP_FACTOR` × the soft budget + `CAP_EXTRA` tokens, whatever the state (GDE-5)."""
 

@@ -17,7 +17,6 @@ from qwen_frontend.tools.values import published
 FUNCTION = re.compile(r"\s*<function=([^>\n]+)>\n?")
 PARAMETER = re.compile(r"\s*<parameter=([^>\n]*)>")
 END = re.compile(r"\s*</function>\s*")
-END_OF_NAME = ">\n"
 STARTS = {"xml": xml.OPEN_FUNCTION, "hermes": "{"}
 
 
@@ -38,7 +37,7 @@ def read_exactly(contract: ToolContract, text: str) -> Call:
             if text.startswith(opening) and text.endswith(hermes.CLOSING):
                 return Call(tool.name, _arguments(tool, text[len(opening) : -len(hermes.CLOSING)]))
         else:
-            opening = f"\n{xml.OPEN_FUNCTION}{tool.name}>\n"
+            opening = xml.opening(tool.name)
             if text.startswith(opening):
                 return _written(tool, _exact_parameters(text[len(opening) :]))
     _fail("no tool of that name may be called")
@@ -63,14 +62,14 @@ def _exact_parameters(text: str) -> list[tuple[str, str]]:
     at = 0
     while text.startswith(xml.OPEN_PARAMETER, at):
         at += len(xml.OPEN_PARAMETER)
-        name_end = text.find(END_OF_NAME, at)
-        start = name_end + len(END_OF_NAME)
+        name_end = text.find(xml.END_OF_NAME, at)
+        start = name_end + len(xml.END_OF_NAME)
         end = text.find(xml.DELIMITER, start)
         if name_end < 0 or end < 0 or not text.startswith("\n", end + len(xml.DELIMITER)):
             _fail("a parameter does not end")
         found.append((text[at:name_end], text[start:end]))
         at = end + len(xml.DELIMITER) + 1
-    if text[at:] != f"{xml.CLOSE_FUNCTION}\n":
+    if text[at:] != xml.CLOSING:
         _fail("the function does not end")
     return found
 

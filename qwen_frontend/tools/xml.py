@@ -24,7 +24,7 @@ from qwen_frontend.tools.contract import Tool, placed
 
 OPEN_FUNCTION, CLOSE_FUNCTION = "<function=", "</function>"
 OPEN_PARAMETER, CLOSE_PARAMETER = "<parameter=", "</parameter>"
-END_OF_NAME = ">"
+END_OF_NAME = ">\n"
 DELIMITER = "\n" + CLOSE_PARAMETER
 NAME_CHARS = ANY - CharSet.from_chars(">\n")
 """Characters of a name: it ends at the first `>`, and stands on one line."""
@@ -45,6 +45,14 @@ def raw_values() -> Dfa:
     return minimise(complement(determinise(builder.finish(start, end))))
 
 
+def opening(name: str) -> str:
+    """What stands before the parameters."""
+    return f"\n{OPEN_FUNCTION}{name}{END_OF_NAME}"
+
+
+CLOSING = f"{CLOSE_FUNCTION}\n"
+
+
 def call_text(tool: Tool) -> Grammar:
     """What stands between the control tokens of a call of one tool.
 
@@ -52,17 +60,16 @@ def call_text(tool: Tool) -> Grammar:
     """
     if not is_name(tool.name):
         raise UnrepresentableToolValue(child(tool.pointer, "name"), f"the name {tool.name!r} cannot be written")
-    opening = text(f"\n{OPEN_FUNCTION}{tool.name}{END_OF_NAME}\n")
-    closing = text(f"{CLOSE_FUNCTION}\n")
+    before, after = text(opening(tool.name)), text(CLOSING)
     if not tool.is_strict:
-        return Grammar({"call": sequence(opening, Repeat(_any_parameter(), 0, None), closing)}, "call")
+        return Grammar({"call": sequence(before, Repeat(_any_parameter(), 0, None), after)}, "call")
     parameters = tool.object
     try:
         members = parameters.framed(lambda member, write_json: _parameter(tool, member, write_json))
     except ConstraintError as error:
         raise placed(error, tool.schema_pointer) from None
     rules = dict(members.rules)
-    rules[members.root] = sequence(opening, rules[members.root], closing)
+    rules[members.root] = sequence(before, rules[members.root], after)
     return Grammar(rules, members.root)
 
 
@@ -92,7 +99,7 @@ def raw_strings(tool: Tool, member: MemberTexts) -> Dfa:
 
 def _any_parameter() -> Expr:
     name = Repeat(Chars(NAME_CHARS), 0, None)
-    return sequence(text(OPEN_PARAMETER), name, text(">\n"), Regular(raw_values()), text(DELIMITER + "\n"))
+    return sequence(text(OPEN_PARAMETER), name, text(END_OF_NAME), Regular(raw_values()), text(DELIMITER + "\n"))
 
 
 def _parameter(tool: Tool, member: MemberTexts, write_json: WriteJson) -> Expr:
@@ -101,5 +108,5 @@ def _parameter(tool: Tool, member: MemberTexts, write_json: WriteJson) -> Expr:
     values = [write_json(member.others)] if member.others else []
     if member.has_strings:
         values.insert(0, Regular(raw_strings(tool, member)))
-    opening = text(f"{OPEN_PARAMETER}{member.name}>\n")
-    return sequence(opening, alternation(*values), text(DELIMITER + "\n"))
+    before = text(f"{OPEN_PARAMETER}{member.name}{END_OF_NAME}")
+    return sequence(before, alternation(*values), text(DELIMITER + "\n"))
