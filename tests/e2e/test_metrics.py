@@ -143,4 +143,5 @@ def test_evictions_and_bytes_of_a_small_cache_are_seen(server: Server) -> None:
 @pytest.mark.contract("OBS-3")
 def test_metrics_agree_with_the_records_of_two_api_servers_over_two_engines() -> None:
     with serving(build("tiny-qwen3"), "--data-parallel-size", "2", "--api-server-count", "2") as server:
-        agree(Scrape.of(server), answers(server, 20))
+        responses = answers(server, 20)
+        agree(Scrape.of(server), responses)
