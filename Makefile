@@ -18,6 +18,8 @@ INSTALLED := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 RUN_ENV := HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=$(or $(VLLM_CPU_KVCACHE_SPACE),1) VLLM_NO_USAGE_STATS=1
 PYTEST := $(RUN_ENV) $(BIN)/python -m pytest
 SPREAD := --numprocesses $(or $(WORKERS),2) --dist
+# Several engines run beside each other in the tests: each computes on one core, and none is bound to another's.
+ONE_CORE := OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -56,7 +58,7 @@ unit: setup ## the tests that start no engine
 
 engine: setup models ## the tests on the real engine and the real server
 	@echo "==> engine and server tests"
-	@$(PYTEST) -m "engine or server"
+	@$(ONE_CORE) $(PYTEST) $(SPREAD) loadfile --durations 15 -m "engine or server"
 
 coverage: setup ## the contract clauses that no test names
 	@echo "==> contract coverage"
