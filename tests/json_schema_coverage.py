@@ -27,9 +27,9 @@ HEAD = """# Coverage of JSON Schema
 
 How much is supported, counted over two collections of schemas. What is not supported is refused with its place; what is
 supported decides every instance of both collections right, which the tests of the JSON Schema language check.
-`python -m tests.json_schema_coverage` repeats the count, and `NINFER_WHOLE_SUITE=1 NINFER_REAL_SCHEMAS_EVERY=1
-NINFER_GENERATED_EVERY=1 pytest tests/ninfer_vllm/languages/json_schema` the whole proof; without the variables, it is
-done on a sample.
+`python -m tests.json_schema_coverage` repeats the count, and `NINFER_REAL_SCHEMAS_EVERY=1 NINFER_GENERATED_EVERY=1
+pytest tests/ninfer_vllm/languages/json_schema` the whole proof; without the variables, the suite is judged whole and
+the real schemas are sampled.
 """
 
 

@@ -50,6 +50,7 @@ class Recogniser:
         self._rules = {name: self._number(Rule(name), ()) for name in grammar.rules}
         for name, body in grammar.rules.items():
             self.below[self._rules[name]] = (self._add(body),)
+        self.nodes = [Regular(node.automaton.trimmed()) if isinstance(node, Regular) else node for node in self.nodes]
         self.root = self._rules[grammar.root]
         self.nullable = self._least(self._is_nullable)
         self.productive = self._least(self._is_productive)
@@ -274,7 +275,8 @@ def _char_ends(node: Chars, data: bytes, at: int) -> Iterator[int | None]:
 
 
 def _regular_ends(node: Regular, data: bytes, at: int) -> Iterator[int | None]:
-    automaton = node.automaton.trimmed()
+    # The automaton is trimmed: every state that it reaches can still accept.
+    automaton = node.automaton
     state: int | None = 0
     while state is not None:
         if state in automaton.accepting:
