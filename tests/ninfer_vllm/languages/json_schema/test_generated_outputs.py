@@ -64,6 +64,8 @@ def _is_inexact(error: ValidationError) -> bool:
     if error.validator == "unevaluatedProperties":
         # For 2019-09 it takes members for unevaluated that additionalProperties beside it evaluates.
         return "additionalProperties" in error.schema
+    if any(map(_is_inexact, error.context or ())):
+        return True
     return not set(INEXACT).isdisjoint(error.absolute_schema_path)
 
 

@@ -19,8 +19,8 @@ from tests.support.oracles.json_texts import find_spelling, spellings
 from tests.support.oracles.recogniser import Recogniser
 
 OPTIONS = JsonOptions(unknown_keywords="annotation")
-EVERY = int(os.environ.get("NINFER_REAL_SCHEMAS_EVERY", "16"))
-"""One schema in so many is compiled: all of them take many minutes in the plain recogniser."""
+EVERY = int(os.environ.get("NINFER_REAL_SCHEMAS_EVERY", "4"))
+"""One schema in so many is compiled: all of them take minutes in the plain recogniser."""
 
 MAX_VALUE_CHARS = 1_500
 LEAST_SHARE = 0.85
