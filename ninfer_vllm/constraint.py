@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from ninfer_vllm.errors import ConflictingConstraint, ConstraintError, InvalidChoice, InvalidSchema
+from ninfer_vllm.errors import (
+    ConflictingConstraint,
+    ConstraintError,
+    InvalidChoice,
+    InvalidGrammar,
+    InvalidRegex,
+    InvalidSchema,
+    MalformedSchemaText,
+)
+from ninfer_vllm.spelling import line_and_column, schema_text, unpaired
 
 Kind = Literal["grammar", "json_object", "json_schema", "choice", "regex"]
 UnknownKeywords = Literal["refuse", "annotation"]
@@ -61,17 +70,23 @@ class OutputConstraint:
 
     def __post_init__(self) -> None:
         _require_member("kind", self.kind, get_args(Kind))
-        _require_text("source", self.source)
+        _require_unicode(self.kind, _require_str("source", self.source))
+        if not isinstance(self.literals, tuple):
+            raise InvalidChoice("a choice is a tuple of strings")
+        for index, literal in enumerate(self.literals):
+            _literal(index, literal)
+        if not isinstance(self.options, JsonOptions):
+            raise ConflictingConstraint("options", f"expected JsonOptions, got {type(self.options).__name__}")
 
     @classmethod
     def grammar(cls, text: str) -> OutputConstraint:
         """The language of a GBNF text with start rule `root` (contract GBNF)."""
-        return cls("grammar", _require_text("grammar", text))
+        return cls("grammar", _require_str("grammar", text))
 
     @classmethod
     def regex(cls, text: str) -> OutputConstraint:
         """The texts that the whole of an ECMAScript-style expression matches (contract RGX)."""
-        return cls("regex", _require_text("regex", text))
+        return cls("regex", _require_str("regex", text))
 
     @classmethod
     def choice(cls, literals: Iterable[str]) -> OutputConstraint:
@@ -105,15 +120,16 @@ class OutputConstraint:
         `schema` is a dict or bool, JSON text, a pydantic model class or a pydantic TypeAdapter. The key order of
         the document is kept: declared property order is part of the language.
 
-        Errors: InvalidSchema if `schema` is none of these or has no JSON spelling.
+        Errors: InvalidSchema if `schema` is none of these or has no JSON spelling; LimitExceeded where it is nested so
+        deep that it cannot be spelled.
         """
         options = JsonOptions(unknown_keywords, whitespace, property_order)
         if isinstance(schema, str):
-            return cls("json_schema", _require_text("schema", schema), options=options)
+            return cls("json_schema", schema, options=options)
         if isinstance(schema, Mapping | bool):
             plain = schema if isinstance(schema, bool) else dict(schema)
-            return cls("json_schema", _schema_text(plain), options=options)
-        return cls("json_schema", _schema_text(_pydantic_schema(schema)), options=options, model=schema)
+            return cls("json_schema", schema_text(plain), options=options)
+        return cls("json_schema", schema_text(_pydantic_schema(schema)), options=options, model=schema)
 
     def __deepcopy__(self, memo: dict[int, object]) -> OutputConstraint:
         return self
@@ -260,32 +276,38 @@ def _declarations(tools: object) -> str:
     return _require_text("tools", text)
 
 
-def _require_text(name: str, text: object) -> str:
+def _require_str(name: str, text: object) -> str:
     if not isinstance(text, str):
         raise ConflictingConstraint(name, f"expected text, got {type(text).__name__}")
-    _require_scalar_values(text, ConflictingConstraint(name, "the text holds an unpaired surrogate"))
+    return text
+
+
+def _require_unicode(kind: Kind, source: str) -> None:
+    """Refuse an unpaired surrogate at its place, as the language of the kind counts places."""
+    offset = unpaired(source)
+    if offset is None:
+        return
+    reason = "an unpaired surrogate is no character"
+    if kind == "regex":
+        raise InvalidRegex(reason, offset)
+    line, column = line_and_column(source, offset)
+    error: ConstraintError = InvalidGrammar(reason, line, column)
+    raise error if kind == "grammar" else MalformedSchemaText(reason, line, column)
+
+
+def _require_text(name: str, given: object) -> str:
+    text = _require_str(name, given)
+    if unpaired(text) is not None:
+        raise ConflictingConstraint(name, "the text holds an unpaired surrogate")
     return text
 
 
 def _literal(index: int, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidChoice(f"expected a string, got {type(value).__name__}", index)
-    _require_scalar_values(value, InvalidChoice("the string holds an unpaired surrogate", index))
+    if unpaired(value) is not None:
+        raise InvalidChoice("the string holds an unpaired surrogate", index)
     return value
-
-
-def _require_scalar_values(text: str, error: ConstraintError) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise error from None
-
-
-def _schema_text(schema: object) -> str:
-    try:
-        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidSchema("", f"the schema has no JSON spelling: {error}") from None
 
 
 def _pydantic_schema(source: Any) -> object:

@@ -193,16 +193,23 @@ class UnrepresentableToolValue(ConstraintError):
 
 @dataclass(eq=False)
 class LimitExceeded(ConstraintError):
-    """A size or time limit of `limits.py` that the request would exceed."""
+    """A size or time limit of `limits.py` that the request would exceed, with the place that met it where one did."""
 
     code: ClassVar[str] = "limit_exceeded"
     limit: str
     allowed: int | float
     given: int | float | None = None
     pointer: str | None = None
+    offset: int | None = None
+    """Of a regular expression, in characters from 0."""
+    line: int | None = None
+    """Of a grammar, from 1, with its column."""
+    column: int | None = None
 
     def __str__(self) -> str:
         where = "" if self.pointer is None else f"schema {_shown(self.pointer)}: "
+        where += "" if self.offset is None else f"regex offset {self.offset}: "
+        where += "" if self.line is None else f"grammar line {self.line}, column {self.column}: "
         given = "" if self.given is None else f", given {self.given}"
         return f"{where}limit {self.limit} exceeded: allowed {self.allowed}{given}"
 

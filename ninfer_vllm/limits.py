@@ -41,6 +41,27 @@ INTERSECTIONS = 16_384
 AUTOMATON_LENGTH = 8_192
 """Characters of explicit length that take part in an automaton intersection (JSC-5)."""
 
+MEMBER_SETS = 4_096
+"""Sets of an object's declared members that are told apart where any order is allowed: twelve members (JSX-10)."""
+
+MULTIPLE_OF = 10_000
+"""The greatest divisor, decimals counted in units of their last place: each remainder is a state (JSX-6)."""
+
+MULTIPLE_STATES = 2_048
+"""States of the automata of all divisors of one number together: about as many as a divisor that is prime to ten."""
+
+KEY_CLASSES = 256
+"""Classes of undeclared keys of one object that patterns tell apart (JSX-2)."""
+
+UNIQUE_STATES = 4_096
+"""Sets of items already used in an array whose items all differ: each is a rule of the grammar (JSX-4)."""
+
+COUNT_STATES = 4_096
+"""States of one array whose items are counted: each is a rule of the grammar (JSX-8)."""
+
+CONTAINMENTS = 6
+"""Schemas that one array contains: each doubles what an item can be (JSX-8)."""
+
 GRAMMAR_NODES = 1_000_000
 """Expressions of one lowered grammar: bounds memory and the time of every pass."""
 
@@ -90,3 +111,7 @@ MASK_S = 0.25
 
 CHARACTER_S = 0.025
 """CPU seconds of one accepted character in that trial: a token has several, and a step accepts several tokens."""
+
+# Tests of one's own
+TOKEN_READINGS = 100_000
+"""Tokens that a probe tries for one text that can be cut in many ways: about a second."""

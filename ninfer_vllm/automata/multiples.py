@@ -14,12 +14,10 @@ from ninfer_vllm.automata.integers import CACHED_INTERVALS, DIGITS, MINUS
 from ninfer_vllm.automata.numbers import POINT
 from ninfer_vllm.automata.work import remembered, uncounted
 from ninfer_vllm.errors import LimitExceeded
+from ninfer_vllm.limits import MULTIPLE_OF, MULTIPLE_STATES
 
 SAFE_DIGITS = 15
 """Significant digits up to which different decimals parse to different binary64 values."""
-
-NUMERATORS = 10_000
-"""The greatest divisor, decimals counted in units of their last place: each remainder is a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +37,17 @@ class _State:
 def multiples(divisor: Fraction, *, is_negated: bool, with_point: bool) -> Dfa:
     """The plain decimals, with a point or without, that are multiples of a decimal; the others where `is_negated`.
 
-    Errors: LimitExceeded beyond `NUMERATORS`.
+    Errors: LimitExceeded beyond `MULTIPLE_OF`, and beyond `MULTIPLE_STATES` where the automaton is known to have more.
     """
     num_places = 0
     while (divisor * 10**num_places).denominator != 1:
         num_places += 1
     numerator = int(divisor * 10**num_places)
 
-    if numerator > NUMERATORS:
-        raise LimitExceeded("multiple_of", NUMERATORS, numerator)
+    if numerator > MULTIPLE_OF:
+        raise LimitExceeded("multiple_of", MULTIPLE_OF, numerator)
+    if _prime_to_ten(numerator) > MULTIPLE_STATES:
+        raise LimitExceeded("multiple_states", MULTIPLE_STATES, _prime_to_ten(numerator))
 
     def successors(state: _State) -> Iterator[tuple[CharSet, _State]]:
         if state.part == "start":
@@ -64,6 +64,14 @@ def multiples(divisor: Fraction, *, is_negated: bool, with_point: bool) -> Dfa:
         return is_multiple != is_negated
 
     return minimise(explore(_State("start"), successors, accepts))
+
+
+def _prime_to_ten(numerator: int) -> int:
+    """The part of a numerator that shares no factor with ten: its remainders all differ in what must follow them."""
+    for factor in (2, 5):
+        while numerator % factor == 0:
+            numerator //= factor
+    return numerator
 
 
 def _after(state: _State, digit: int, numerator: int, num_places: int) -> _State:

@@ -211,7 +211,7 @@ class _Parser:
     def _open(self) -> None:
         at = self._at
         if len(self._frames) > NESTING_DEPTH:
-            raise LimitExceeded("nesting_depth", NESTING_DEPTH, len(self._frames))
+            raise LimitExceeded("nesting_depth", NESTING_DEPTH, len(self._frames), offset=at)
         self._at = self._group_body(at)
         self._frames.append(_Frame(at, self._at))
 

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return serve(words[1:])
         own, host_words = _split(words)
         parser = _parser(chosen)
-        args = parser.parse_args(own)
+        args = _parsed(parser, own)
         if host_words and chosen not in TAKES_HOST_WORDS:
             parser.error(f"{chosen} takes nothing behind --")
         args.host_words = host_words
@@ -69,6 +69,14 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:end], words[end + 1 :]
 
 
+def _parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """The arguments; words that nothing takes are an error of the command, which shows its own usage."""
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
 def _parser(chosen: str) -> argparse.ArgumentParser:
     """The parser of all commands, with the options of the chosen one; the modules of the others stay unread."""
     parser = argparse.ArgumentParser(prog="ninfer", description="Exact constrained decoding for vLLM.")
@@ -77,6 +85,7 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
     for name, summary in COMMANDS.items():
         if name == chosen:
             importlib.import_module(f"ninfer_vllm.cli.{name}").add_parser(subparsers)
+            subparsers.choices[name].set_defaults(parser=subparsers.choices[name])
         else:
             subparsers.add_parser(name, help=summary)
     return parser

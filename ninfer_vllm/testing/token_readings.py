@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from ninfer_vllm.engines.protocol import Matcher
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.grammar.ir import ExcludeToken, Token
+from ninfer_vllm.limits import TOKEN_READINGS
 from ninfer_vllm.vocabulary import TokenClass, Vocabulary
-
-SEARCH_STEPS = 100_000
-"""Tokens that are tried for one text: about a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +92,8 @@ def token_readings(matcher: Matcher, text: bytes, start: int, terminals: Termina
                 matcher.rollback(1)
             continue
         steps += 1
-        if steps > SEARCH_STEPS:
-            raise LimitExceeded("token_readings", SEARCH_STEPS)
+        if steps > TOKEN_READINGS:
+            raise LimitExceeded("token_readings", TOKEN_READINGS)
         token, offset = candidate
         if not matcher.accept(token):
             continue

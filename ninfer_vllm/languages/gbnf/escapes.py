@@ -28,7 +28,8 @@ def read_escape(source: Source, at: int, *, in_class: bool) -> tuple[int, int]:
         return _hexadecimal(source, at, HEX_DIGITS[name])
     if name in SHORTHANDS and in_class:
         raise source.error(at, f"the class \\{name} is not part of the dialect: write its ranges, such as 0-9")
-    raise source.error(at, f'unknown escape \\{name}: expected one of \\n \\r \\t \\\\ \\" \\xNN \\uNNNN \\UNNNNNNNN')
+    known = " ".join(f"\\{each}" for each in (*CONTROLS, *sorted(ITSELF_IN_CLASS if in_class else ITSELF)))
+    raise source.error(at, f"unknown escape \\{name}: expected one of {known} \\xNN \\uNNNN \\UNNNNNNNN")
 
 
 def _hexadecimal(source: Source, at: int, size: int) -> tuple[int, int]:

@@ -158,7 +158,8 @@ class _Parser:
             token, frame = self._token, frames[-1]
             if token.kind == "(":
                 if len(frames) > NESTING_DEPTH:
-                    raise LimitExceeded("nesting_depth", NESTING_DEPTH, len(frames))
+                    line, column = self._source.place(token.offset)
+                    raise LimitExceeded("nesting_depth", NESTING_DEPTH, len(frames), line=line, column=column)
                 frames.append(_Frame(self._advance()))
             elif token.kind == ")" and len(frames) > 1:
                 self._advance()

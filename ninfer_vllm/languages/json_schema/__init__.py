@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ninfer_vllm.automata.work import budget
 from ninfer_vllm.constraint import JsonOptions
-from ninfer_vllm.errors import ConflictingConstraint, ConstraintError, Unsatisfiable
+from ninfer_vllm.errors import ConstraintError, Unsatisfiable
 from ninfer_vllm.grammar.ir import Grammar
 from ninfer_vllm.languages.json_schema.description import Part, described
 from ninfer_vllm.languages.json_schema.emptiness import blame, inhabited_keys
@@ -25,9 +25,8 @@ def lower_json_schema(text: str, options: JsonOptions) -> Grammar:
     """The JSON values that a schema admits, in their canonical spelling.
 
     Errors: MalformedSchemaText, InvalidSchema, UnsupportedSchema, Unsatisfiable or LimitExceeded, with the JSON
-    Pointer in the schema's own document; ConflictingConstraint for an option that is not supported.
+    Pointer in the schema's own document.
     """
-    _check_options(options)
     with budget(PREPARATION_STEPS):
         schema, found = parse_schema(text, options)
         if found:
@@ -37,7 +36,6 @@ def lower_json_schema(text: str, options: JsonOptions) -> Grammar:
 
 def lower_json_object(options: JsonOptions) -> Grammar:
     """Every JSON text whose root is an object (JSO-1)."""
-    _check_options(options)
     return Lowering(_tokens(options)).any_object()
 
 
@@ -49,7 +47,6 @@ def problems(text: str, options: JsonOptions) -> list[ConstraintError]:
     """
     collected = Collected()
     try:
-        _check_options(options)
         with budget(PREPARATION_STEPS):
             schema, found = parse_schema(text, options)
             for problem in found:
@@ -68,7 +65,6 @@ def description(text: str, options: JsonOptions) -> list[Part]:
 
     Errors: as `lower_json_schema`, but for what only writing the grammar finds.
     """
-    _check_options(options)
     with budget(PREPARATION_STEPS):
         schema, found = parse_schema(text, options)
         if found:
@@ -81,7 +77,7 @@ def description(text: str, options: JsonOptions) -> list[Part]:
 def _lowered(schema: Schema, options: JsonOptions, report: Report) -> Grammar:
     with located(ROOT):
         reducer = Reducer(schema, report)
-        return Lowering(_tokens(options), report).schema(reducer, _inhabited(reducer))
+        return Lowering(_tokens(options), report, options.property_order).schema(reducer, _inhabited(reducer))
 
 
 def _inhabited(reducer: Reducer) -> frozenset[Key]:
@@ -94,8 +90,3 @@ def _inhabited(reducer: Reducer) -> frozenset[Key]:
 
 def _tokens(options: JsonOptions) -> Tokens:
     return FLEXIBLE if options.whitespace == "flexible" else COMPACT
-
-
-def _check_options(options: JsonOptions) -> None:
-    if options.property_order == "any":
-        raise ConflictingConstraint("property_order", "any is not supported: properties are written in declared order")

@@ -8,9 +8,7 @@ from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.grammar.ir import EMPTY_TEXT, NOTHING, Expr, Repeat, alternation, optional
 from ninfer_vllm.languages.json_schema.tokens import Tokens, joined
-
-UNIQUE_STATES = 4_096
-"""Sets of items already used in an array whose items all differ: each is a rule of the grammar."""
+from ninfer_vllm.limits import UNIQUE_STATES
 
 OPTION_STEPS = 10
 """Steps of writing one item that may follow."""

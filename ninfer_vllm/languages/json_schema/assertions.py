@@ -8,12 +8,11 @@ from dataclasses import replace
 from ninfer_vllm.errors import InvalidSchema, UnsupportedSchema
 from ninfer_vllm.languages.json_schema import checks, composition, containers
 from ninfer_vllm.languages.json_schema.dialects import Dialect, named_dialect
-from ninfer_vllm.languages.json_schema.document import Json
+from ninfer_vllm.languages.json_schema.document import Json, child
 from ninfer_vllm.languages.json_schema.formats import FORMATS, NOT_REGULAR, RANGES, range_bounds, text_automaton
 from ninfer_vllm.languages.json_schema.literals import Constant, constant, exact_number
 from ninfer_vllm.languages.json_schema.patterns import search_pattern
 from ninfer_vllm.languages.json_schema.reader import NodeReader, Reader
-from ninfer_vllm.languages.json_schema.references import child
 from ninfer_vllm.languages.json_schema.schema import TYPE_NAMES, Bound, Divisor, Pattern, Type
 
 
@@ -66,7 +65,7 @@ def _read_enum(reader: NodeReader, value: Json, pointer: str) -> None:
     if not isinstance(value, list):
         raise InvalidSchema(pointer, "enum must be an array")
     constants = (constant(item, child(pointer, at)) for at, item in enumerate(value))
-    _restrict_values(reader, {item.identity: item for item in constants}.values(), pointer)
+    _restrict_values(reader, dict.fromkeys(constants), pointer)
 
 
 def _read_const(reader: NodeReader, value: Json, pointer: str) -> None:

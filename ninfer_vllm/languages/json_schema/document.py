@@ -35,11 +35,16 @@ def read_document(text: str) -> Json:
     """The value of a JSON text; objects keep their key order.
 
     Errors: MalformedSchemaText for anything that is not strict JSON, duplicate keys and unpaired surrogates included;
-    LimitExceeded for texts over `SCHEMA_TEXT_CHARS` or nested deeper than `NESTING_DEPTH`.
+    LimitExceeded for texts over `SCHEMA_TEXT_CHARS` or, with the place, nested deeper than `NESTING_DEPTH`.
     """
     if len(text) > SCHEMA_TEXT_CHARS:
         raise LimitExceeded("schema_text_chars", SCHEMA_TEXT_CHARS, len(text))
     return _Reader(text).document()
+
+
+def child(pointer: str, token: str | int) -> str:
+    """The pointer to a member or an item of the value at `pointer`."""
+    return f"{pointer}/{str(token).replace('~', '~0').replace('/', '~1')}"
 
 
 class _Reader:
@@ -54,6 +59,8 @@ class _Reader:
     def document(self) -> Json:
         value = self._value()
         while self._open:
+            if len(self._open) > NESTING_DEPTH:
+                raise LimitExceeded("nesting_depth", NESTING_DEPTH, len(self._open), self._place())
             self._continue(self._open[-1])
         self._skip()
         if self._at < len(self._text):
@@ -107,9 +114,14 @@ class _Reader:
     def _opened(self, container: list[Json] | dict[str, Json]) -> Json:
         self._open.append(container)
         self._fresh = True
-        if len(self._open) > NESTING_DEPTH:
-            raise LimitExceeded("nesting_depth", NESTING_DEPTH, len(self._open))
         return container
+
+    def _place(self) -> str:
+        """The JSON Pointer of the container that was opened last."""
+        pointer = ""
+        for container in self._open[:-1]:
+            pointer = child(pointer, next(reversed(container)) if isinstance(container, dict) else len(container) - 1)
+        return pointer
 
     def _word(self) -> bool | None:
         for word, value in WORDS.items():

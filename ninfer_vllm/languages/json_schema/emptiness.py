@@ -60,15 +60,17 @@ def blame(reducer: Reducer, inhabited: Set[Key]) -> Unsatisfiable:
     """The error for a root without a value: down to the first required part that cannot be."""
     key = reducer.root
     pointer = place(key[0]) if key else ""
+    reason = "no value is allowed"
     seen: set[Key] = set()
     while key not in seen:
         seen.add(key)
         reduced = reducer.reduce(key)
         if not reduced.shapes:
-            return Unsatisfiable(reduced.reason or "no value is allowed", reduced.pointer)
+            return Unsatisfiable(reduced.reason or reason, reduced.pointer)
         needed = next((below for below in keys_needed(reduced.shapes[0]) if below not in inhabited), None)
         if needed is None:
             return Unsatisfiable("the counts of items or members leave no value", pointer)
+        reason = _reason(reduced.shapes[0], needed)
         key = needed
         pointer = place(key[0])
     return Unsatisfiable("every value needs another one inside it: no finite value exists", pointer)
@@ -90,3 +92,10 @@ def _parents(reducer: Reducer) -> dict[Key, list[Key]]:
                     todo.append(below)
                 parents[below].append(key)
     return parents
+
+
+def _reason(shape: Shape, needed: Key) -> str:
+    """Why a shape has no value where one of the keys that it needs has none."""
+    fields = shape.fields if isinstance(shape, Object) else ()
+    name = next((field.name for field in fields if field.is_required and field.key == needed), None)
+    return "no value is allowed" if name is None else f"no value is allowed for {name!r}, which is required"

@@ -30,6 +30,7 @@ from ninfer_vllm.languages.json_schema.shapes import (
     Strings,
 )
 from ninfer_vllm.languages.json_schema.strings import decoded
+from ninfer_vllm.limits import CONTAINMENTS
 
 NULL = constant(None, "")
 BOOLEANS = (constant(True, ""), constant(False, ""))
@@ -52,9 +53,6 @@ KIND_STEPS = 15
 
 BRANCH_STEPS = 4
 """Steps of looking at one fact of a branch."""
-
-MAX_CONTAINMENTS = 6
-"""Requirements of `contains` that meet at one array: items fall into two kinds for each."""
 
 
 def shapes_of(
@@ -159,8 +157,8 @@ def _array(schema: Schema, facts: list[Node]) -> list[Shape] | str:
         return "minItems is above maxItems"
     if any(one.count.is_empty for one in contains):
         return "minContains is above maxContains"
-    if len(contains) > MAX_CONTAINMENTS:
-        raise LimitExceeded("containments", MAX_CONTAINMENTS, len(contains), place(contains[0].pointer))
+    if len(contains) > CONTAINMENTS:
+        raise LimitExceeded("containments", CONTAINMENTS, len(contains), place(contains[0].pointer))
     return [Array(prefix, tail, length, contains, unique if length.maximum not in (0, 1) else None)]
 
 

@@ -13,9 +13,7 @@ from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.languages.json_schema.names import place
 from ninfer_vllm.languages.json_schema.schema import Length
 from ninfer_vllm.languages.json_schema.shapes import Array, Key
-
-COUNT_STATES = 4_096
-"""States of one array whose items are counted: each is a rule of the grammar."""
+from ninfer_vllm.limits import COUNT_STATES
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ TABLE = (
         limits="65,536 states",
     ),
     *_rows("assertion", "format", means="an assertion in every dialect", limits="the formats below"),
-    *_rows("assertion", "multipleOf", limits="a numerator up to 10,000; beside it, plain decimals of 15 digits"),
+    *_rows("assertion", "multipleOf", limits="remainders of 2,048 states; beside it, plain decimals of 15 digits"),
     *_rows("assertion", "patternProperties", limits="256 classes of keys"),
     *_rows("assertion", "minProperties", limits="not where it counts two or more undeclared keys, which may repeat"),
     *_rows("assertion", "maxProperties"),

@@ -17,15 +17,11 @@ LISTED_VALUES = 64
 
 
 def listed_values(shapes: Iterable[Shape], pointer: str) -> list[Constant]:
-    """All values of the shapes, each once.
+    """All values of the shapes, each once a spelling.
 
     Errors: UnsupportedSchema at `pointer`, that of uniqueItems, where there are too many.
     """
-    found: dict[object, Constant] = {}
-    for shape in shapes:
-        for item in _values(shape, pointer):
-            found[item.identity] = item
-    return list(found.values())
+    return list(dict.fromkeys(item for shape in shapes for item in _values(shape, pointer)))
 
 
 def _values(shape: Shape, pointer: str) -> Iterator[Constant]:

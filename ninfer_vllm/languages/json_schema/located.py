@@ -16,4 +16,4 @@ def located(pointer: str) -> Iterator[None]:
     except LimitExceeded as error:
         if error.pointer is not None:
             raise
-        raise LimitExceeded(error.limit, error.allowed, error.given, pointer) from None
+        raise LimitExceeded(error.limit, error.allowed, error.given, pointer, error.offset) from None

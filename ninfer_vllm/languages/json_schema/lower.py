@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 
 from ninfer_vllm.automata.algebra import difference, finite
 from ninfer_vllm.automata.work import spend
+from ninfer_vllm.constraint import PropertyOrder
 from ninfer_vllm.errors import ConstraintError, LimitExceeded, UnsupportedSchema
 from ninfer_vllm.grammar.checks import count_nodes
 from ninfer_vllm.grammar.ir import (
@@ -20,6 +21,7 @@ from ninfer_vllm.grammar.ir import (
     text,
     walk,
 )
+from ninfer_vllm.grammar.merge import merged
 from ninfer_vllm.languages.json_schema.arrays import array_text, unique_array_text
 from ninfer_vllm.languages.json_schema.emptiness import is_inhabited, max_items
 from ninfer_vllm.languages.json_schema.intersect import Reducer
@@ -29,7 +31,7 @@ from ninfer_vllm.languages.json_schema.literals import Value, spell
 from ninfer_vllm.languages.json_schema.located import located
 from ninfer_vllm.languages.json_schema.names import place
 from ninfer_vllm.languages.json_schema.numbers import ANY_NUMBER, interval_automaton
-from ninfer_vllm.languages.json_schema.objects import Member, counted_object_text, object_text
+from ninfer_vllm.languages.json_schema.objects import Member, any_order_object_text, counted_object_text, object_text
 from ninfer_vllm.languages.json_schema.parse import ROOT as ROOT_POINTER
 from ninfer_vllm.languages.json_schema.refusals import Report, at_once
 from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH
@@ -72,9 +74,10 @@ ANY_SHAPES = frozenset((ANY_OBJECT, ANY_ARRAY, ANY_STRING, ANY_NUMBER))
 class Lowering:
     """Collects the rules that the asked values need."""
 
-    def __init__(self, tokens: Tokens, report: Report = at_once) -> None:
+    def __init__(self, tokens: Tokens, report: Report = at_once, property_order: PropertyOrder = "declared") -> None:
         self._tokens = tokens
         self._report = report
+        self._property_order = property_order
         self._rules: dict[str, Expr] = {}
         self._names: dict[object, str] = {}
         self._values: dict[Key, Expr] = {}
@@ -82,6 +85,8 @@ class Lowering:
         self._texts: dict[Strings, Expr] = {}
         self._todo: list[tuple[str, str, tuple[Shape, ...]]] = []
         self._num_nodes = 0
+        self._may_repeat = False
+        """Whether a value has several arrays or several objects, which may be one and the same."""
 
     def any_object(self) -> Grammar:
         """The grammar of every JSON object."""
@@ -125,7 +130,7 @@ class Lowering:
             self._check_size(self._rules[name])
         grammar = self._grammar(start)
         count_nodes(grammar)
-        return grammar
+        return merged(grammar) if self._may_repeat else grammar
 
     def _grammar(self, start: Expr) -> Grammar:
         if self._tokens is FLEXIBLE:
@@ -157,6 +162,8 @@ class Lowering:
         if all(self._is_plain(shape) for shape in others):
             return alternation(*(self._shape(shape, _name(key)) for shape in others))
         if others not in self._names:
+            kinds = [type(shape) for shape in others if isinstance(shape, Array | Object)]
+            self._may_repeat = self._may_repeat or len(kinds) > len(set(kinds))
             self._names[others] = self._fresh(_name(key))
             self._todo.append((self._names[others], place(key[0]), others))
         return Rule(self._names[others])
@@ -196,10 +203,12 @@ class Lowering:
         others = [self._other_member(declared, other, name) for other in shape.others if other.key in self._inhabited]
         other = alternation(*others) if others else None
         share = lambda part, expr: self._share(f"{name}_{part}", expr)  # noqa: E731
-        if shape.count == ANY_LENGTH and not shape.witnesses:
+        is_ordered = self._property_order == "declared" or len(members) < 2
+        if is_ordered and shape.count == ANY_LENGTH and not shape.witnesses:
             return object_text(members, other, self._tokens, share)
+        write = counted_object_text if is_ordered else any_order_object_text
         witnesses = [self._other_member(declared, witness, name) for witness in shape.witnesses]
-        return counted_object_text(members, other, witnesses, shape.count, self._tokens, share)
+        return write(members, other, witnesses, shape.count, self._tokens, share)
 
     def _other_member(self, declared: frozenset[str], other: Others, name: str) -> Expr:
         if other.keys is not None:

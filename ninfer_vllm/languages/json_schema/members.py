@@ -17,7 +17,7 @@ from ninfer_vllm.automata.lengths import limited
 from ninfer_vllm.constraint import JsonOptions
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.grammar.ir import Expr, Grammar
-from ninfer_vllm.languages.json_schema.document import Json
+from ninfer_vllm.languages.json_schema.document import Json, child
 from ninfer_vllm.languages.json_schema.emptiness import blame, inhabited_keys, is_inhabited
 from ninfer_vllm.languages.json_schema.intersect import Reducer
 from ninfer_vllm.languages.json_schema.literals import Value, spell
@@ -25,7 +25,6 @@ from ninfer_vllm.languages.json_schema.lower import Lowering
 from ninfer_vllm.languages.json_schema.names import place
 from ninfer_vllm.languages.json_schema.numbers import interval_automaton
 from ninfer_vllm.languages.json_schema.parse import ROOT, parse_document
-from ninfer_vllm.languages.json_schema.references import child
 from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH, Schema
 from ninfer_vllm.languages.json_schema.shapes import (
     Array,
@@ -77,7 +76,7 @@ class MemberTexts:
                 parts.append(intersection(allowed, finite(sorted(self.constants))))
             return parts[0] if len(parts) == 1 else reduce(union, parts, NO_TEXT)
         except LimitExceeded as error:
-            raise LimitExceeded(error.limit, error.allowed, error.given, self.pointer) from None
+            raise LimitExceeded(error.limit, error.allowed, error.given, self.pointer, error.offset) from None
 
     def is_apart(self, texts: Dfa) -> bool:
         """Whether no text is the JSON text of a value that is no string, arrays and objects taken by their brackets."""

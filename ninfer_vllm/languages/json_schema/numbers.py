@@ -25,14 +25,12 @@ from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.literals import INT64_MAX, INT64_MIN
 from ninfer_vllm.languages.json_schema.schema import Bound, Divisor
 from ninfer_vllm.languages.json_schema.shapes import Decimals, Integers, Numbers
+from ninfer_vllm.limits import MULTIPLE_STATES
 
 GREATEST_DECIMAL = Fraction(17976931348623158 * 10**292)
 """The greatest decimal of 17 significant digits that parses to a finite binary64 value."""
 
 ANY_NUMBER = Numbers(-GREATEST_DECIMAL, GREATEST_DECIMAL, (INT64_MIN, INT64_MAX))
-
-MULTIPLE_STATES = 2_048
-"""States of the automata of all divisors of one number together: a divisor has up to as many as its numerator."""
 
 Limit = tuple[Fraction, bool]
 """A lower limit, and whether it lies outside itself; the greater pair is the stronger limit."""

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ninfer_vllm.automata.work import spend
+from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.grammar.ir import EMPTY_TEXT, NOTHING, Expr, Repeat, alternation, optional
 from ninfer_vllm.languages.json_schema.schema import Length
 from ninfer_vllm.languages.json_schema.tokens import Tokens, joined
+from ninfer_vllm.limits import MEMBER_SETS
 
 OPTION_STEPS = 30
 """Steps of writing what may follow so many members at one field."""
@@ -82,6 +84,31 @@ def counted_object_text(
     return alternation(tokens.empty("{}"), filled) if text.may_be_empty else filled
 
 
+def any_order_object_text(
+    members: list[Member],
+    other: Expr | None,
+    witnesses: list[Expr],
+    count: Length,
+    tokens: Tokens,
+    share: Callable[[str, Expr], Expr],
+) -> Expr:
+    """As `counted_object_text`, with the declared members in every order (JSX-10).
+
+    Errors: LimitExceeded where there are more than `MEMBER_SETS` sets of members.
+    """
+    if 1 << len(members) > MEMBER_SETS:
+        raise LimitExceeded("member_sets", MEMBER_SETS, 1 << len(members))
+    text = _Counted(members, other, witnesses, count, tokens)
+    # What may follow a set of written members, from the full set to the empty one.
+    rest: list[Expr] = [NOTHING] * (1 << len(members))
+    for written in reversed(range(len(rest))):
+        spend(OPTION_STEPS * (1 + len(members)))
+        body = text.behind_set(written, rest)
+        rest[written] = share("members", body) if written and body not in (NOTHING, EMPTY_TEXT) else body
+    filled = joined(tokens.opening("{"), rest[0], tokens.closing("}"))
+    return alternation(tokens.empty("{}"), filled) if text.may_be_empty else filled
+
+
 @dataclass(frozen=True, slots=True)
 class _Counted:
     """The parts of a counted object."""
@@ -104,6 +131,18 @@ class _Counted:
         if self.count.maximum is None or num_members < self.count.maximum:
             taken = joined(self._comma(num_members), member.text, rest[min(num_members + 1, len(rest) - 1)])
             options.insert(0, taken)
+        return alternation(*(option for option in options if option != NOTHING))
+
+    def behind_set(self, written: int, rest: list[Expr]) -> Expr:
+        """What may follow a set of members, each a bit of `written`; `rest` is what may follow each larger set."""
+        num_members = written.bit_count()
+        missing = [at for at in range(len(self.members)) if not written >> at & 1]
+        options = []
+        if self.count.maximum is None or num_members < self.count.maximum:
+            comma = self._comma(num_members)
+            options = [joined(comma, self.members[at].text, rest[written | 1 << at]) for at in missing]
+        if not any(self.members[at].is_required for at in missing):
+            options.append(self.behind_fields(num_members))
         return alternation(*(option for option in options if option != NOTHING))
 
     def behind_fields(self, num_members: int) -> Expr:

@@ -7,15 +7,10 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from ninfer_vllm.errors import InvalidSchema, UnsupportedSchema
-from ninfer_vllm.languages.json_schema.document import Json
+from ninfer_vllm.languages.json_schema.document import Json, child
 
 ARRAY_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 BAD_ESCAPE = re.compile(r"~(?![01])")
-
-
-def child(pointer: str, token: str | int) -> str:
-    """The pointer to a member or an item of the value at `pointer`."""
-    return f"{pointer}/{str(token).replace('~', '~0').replace('/', '~1')}"
 
 
 def resolve(root: Json, reference: str, base: str, pointer: str) -> tuple[str, Json]:

@@ -43,6 +43,14 @@ def test_words_that_make_no_command_are_refused(words: list[str], capsys: pytest
     assert "ninfer" in capsys.readouterr().err
 
 
+def test_a_word_that_a_command_does_not_take_shows_its_own_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main.main(["check", "a.json", "--bogus"])
+    told = capsys.readouterr().err
+    assert told.startswith("usage: ninfer check ")
+    assert "--bogus" in told
+
+
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [

@@ -59,6 +59,6 @@ def test_text_without_a_reading_is_told_where_it_fails() -> None:
 
 
 def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SEARCH_STEPS", 3)
+    monkeypatch.setattr(search, "TOKEN_READINGS", 3)
     with pytest.raises(LimitExceeded, match="token_readings"):
         readings(ListMatcher((0,) * 9), b"a" * 9, Token(frozenset({0})))

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from ninfer_vllm.constraint import JsonOptions
+from ninfer_vllm.constraint import JsonOptions, OutputConstraint
 from ninfer_vllm.errors import ConstraintError, LimitExceeded
 from ninfer_vllm.languages.json_schema import lower_json_schema
+from ninfer_vllm.languages.lowering import lower
+from ninfer_vllm.limits import NESTING_DEPTH
 from tests.support.effort import cpu_within
 
 MAX_SECONDS = 40.0
@@ -121,6 +123,21 @@ def test_hostile_schema_is_refused(name: str) -> None:
         with pytest.raises(ConstraintError) as caught:
             lower_json_schema(json.dumps(REFUSED[name]) if name in REFUSED else TEXTS[name], JsonOptions())
         assert caught.value.place
+
+
+@pytest.mark.contract("JSC-5", "SEC-2", "JSD-9")
+@pytest.mark.parametrize("levels", [NESTING_DEPTH, 5_000])
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_schema_nested_too_deep_is_refused_at_the_first_value_that_is(levels: int, as_text: bool) -> None:
+    # Text and values: the latter are more than Python's own encoder takes.
+    schema: object = {}
+    for _ in range(levels):
+        schema = {"a/b": [], "not": schema}
+    text = '{"a/b":[],"not":' * levels + "{}" + "}" * levels
+    with pytest.raises(LimitExceeded) as caught:
+        lower(OutputConstraint.json_schema(text if as_text else schema))
+    expected = "/not" * (NESTING_DEPTH - 1) + "/a~1b"
+    assert (caught.value.limit, caught.value.pointer) == ("nesting_depth", expected)
 
 
 @pytest.mark.contract("CMP-9", "JSC-5")

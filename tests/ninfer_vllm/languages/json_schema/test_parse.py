@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ninfer_vllm.constraint import JsonOptions
-from ninfer_vllm.errors import ConflictingConstraint, UnsupportedSchema
+from ninfer_vllm.errors import UnsupportedSchema
 from ninfer_vllm.languages.json_schema import lower_json_object, lower_json_schema, problems
+from tests.support.effort import cpu_within
 from tests.support.oracles.recogniser import Recogniser
 
 
@@ -65,14 +66,6 @@ def test_definitions_that_nothing_refers_to_are_not_read() -> None:
     assert pointers({"$defs": 5}) == ["/$defs"]
 
 
-@pytest.mark.contract("JSX-10", "GEN-6")
-def test_property_order_any_is_refused_by_name() -> None:
-    for lower in (lower_json_object, lambda options: lower_json_schema("{}", options)):
-        with pytest.raises(ConflictingConstraint) as caught:
-            lower(JsonOptions(property_order="any"))
-        assert caught.value.field == "property_order"
-
-
 @pytest.mark.contract("JSO-1")
 def test_json_object_has_objects_only() -> None:
     recogniser = Recogniser(lower_json_object(JsonOptions()))
@@ -80,3 +73,18 @@ def test_json_object_has_objects_only() -> None:
         assert recogniser.accepts(text)
     for text in ("[]", "1", '"{}"', "null", "", '{"a":}', "{a:1}", ' {"a":1}', '{"a":1}{}'):
         assert not recogniser.accepts(text)
+
+
+@pytest.mark.contract("JSC-6", "JSD-8")
+def test_a_required_name_that_nothing_allows_is_told_by_name() -> None:
+    (problem,) = problems('{"type":"object","required":["z"],"additionalProperties":false}', JsonOptions())
+    assert problem.place == {"pointer": "/additionalProperties"}
+    assert "'z'" in str(problem)
+    assert "required" in str(problem)
+
+
+@pytest.mark.contract("JSX-6", "SEC-2")
+def test_a_divisor_of_too_many_states_is_refused_at_once() -> None:
+    with cpu_within(0.5):
+        (problem,) = problems('{"properties":{"a":{"type":"integer","multipleOf":9973}}}', JsonOptions())
+    assert problem.place == {"pointer": "/properties/a/multipleOf", "limit": "multiple_states"}
