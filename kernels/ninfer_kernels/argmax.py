@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from ninfer_kernels.bits import facts_of, legal_block
-from ninfer_kernels.masking import BLOCK
+from ninfer_kernels.masking import BLOCK, block_for
 
 
 def masked_argmax(
@@ -23,6 +23,7 @@ def masked_argmax(
     Source:   contract SMP-1, SMP-2, SPC-6; oracle: reference.masked_argmax.
     """
     num_rows, size, device = len(words), logits.shape[1], logits.device
+    block = block_for(size, block)
     num_blocks = triton.cdiv(size, block)
     values = torch.empty(num_rows, num_blocks, dtype=torch.float32, device=device)
     places = torch.empty(num_rows, num_blocks, dtype=torch.int32, device=device)

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 from ninfer_kernels.bits import facts_of, legal_block, ordered
-from ninfer_kernels.masking import BLOCK
+from ninfer_kernels.masking import BLOCK, block_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ def select_candidates(
     _select[(count,)](
         logits, logits.stride(0), words, words.stride(0), words.shape[1], row_of, temperature, top_k, min_p, top_p,
         found.facts, found.top, found.scale, found.total, found.last_key, found.last_id, size,
-        BLOCK=block, ID_STEPS=max(1, -(-(size - 1).bit_length() // 2)),
+        BLOCK=block_for(size, block), ID_STEPS=max(1, -(-(size - 1).bit_length() // 2)),
     )  # fmt: skip
     return found
 
@@ -183,7 +183,10 @@ def _select(
     BLOCK: tl.constexpr, ID_STEPS: tl.constexpr,
 ):  # fmt: skip
     index = tl.program_id(0)
-    row = logits + tl.load(row_of + index).to(tl.int64) * row_stride
+    place = tl.load(row_of + index).to(tl.int64)
+    # A mask that is left out covers nothing, so its facts are 0.
+    size = tl.where(place < 0, 0, size)
+    row = logits + place * row_stride
     words += index * word_stride
     facts, top, best, count = _survey(row, words, num_words, size, BLOCK)
     heat = tl.load(temperature + index)

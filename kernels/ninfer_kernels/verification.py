@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import triton
@@ -10,7 +11,8 @@ import triton.language as tl
 
 from ninfer_kernels.bits import legal_block, ordered, uniform
 from ninfer_kernels.candidates import Candidates, is_candidate
-from ninfer_kernels.masking import BLOCK
+from ninfer_kernels.masking import BLOCK, block_for
+from ninfer_kernels.proposals import Proposal
 
 NO_TOKEN = -1
 
@@ -30,11 +32,12 @@ class Verified:
 def verify_drafts(
     logits: torch.Tensor,
     words: torch.Tensor,
+    row_of: torch.Tensor,
     candidates: Candidates,
     first_rows: torch.Tensor,
     num_drafts: torch.Tensor,
     drafts: torch.Tensor,
-    proposal: torch.Tensor | None,
+    proposal: Proposal | None,
     seeds: torch.Tensor,
     positions: torch.Tensor,
     *,
@@ -46,46 +49,77 @@ def verify_drafts(
               is replaced by a draw from max(p_i - q_i, 0), from p_i where that is all 0 or d is -1; behind the last
               accepted one a draw from p. A draw takes the token, by ascending id, whose share of the cumulated weights
               holds its number. Without a proposal q_i is one-hot at d. p as in `candidates.Candidates`.
-    Shapes:   logits [R, V], words [R, W], candidates of R rows; request b owns rows first_rows[b] ..
-              first_rows[b] + num_drafts[b], the last one for the bonus token; first_rows, num_drafts [B] i32;
-              drafts [B, K] i32; proposal [B, K, V] f32|bf16|f16, columns contiguous, or None; seeds, positions [B] i64.
+    Shapes:   logits, words, row_of as in `masking.apply_mask`, logits only read, candidates of the R masks; request b
+              owns masks first_rows[b] .. first_rows[b] + num_drafts[b], the last one for the bonus token; first_rows,
+              num_drafts [B] i32; drafts [B, K] i32; seeds, positions [B] i64.
     Units:    positions[b] is the place of the step's first token in its sequence.
     Moves:    masks and legal logits of one row a request, twice; its proposal row twice where a draft was rejected.
     Source:   contract SPC-1 to SPC-6, SMP-4, SMP-5; oracle: reference.verify.
     """
     count, size, device = len(first_rows), logits.shape[1], logits.device
+    block = block_for(size, block)
     num_blocks = triton.cdiv(size, block)
     tokens = torch.full((count, drafts.shape[1] + 1), NO_TOKEN, dtype=torch.int32, device=device)
     num_tokens = torch.empty(count, dtype=torch.int32, device=device)
     faults = torch.empty(count, dtype=torch.int32, device=device)
     rejected = torch.empty(count, dtype=torch.int32, device=device)
     sums = torch.empty(count, 2, num_blocks, dtype=torch.float64, device=device)
-    has_proposal = proposal is not None
-    given = logits if proposal is None else proposal
-    strides = (0, 0) if proposal is None else (proposal.stride(0), proposal.stride(1))
-    shape = (logits, logits.stride(0), words, words.stride(0), words.shape[1])
+    shape = (logits, logits.stride(0), words, words.stride(0), words.shape[1], row_of)
     target = (candidates.top, candidates.scale, candidates.total, candidates.last_key, candidates.last_id)
-    request = (first_rows, drafts, drafts.stride(0), given, *strides)
+    kind, offered = _arguments_of(proposal, candidates)
+    request = (first_rows, drafts, drafts.stride(0), *offered)
     _accept[(count,)](
         *shape, *target, *request, candidates.facts, num_drafts, seeds, positions, tokens, tokens.stride(0),
-        num_tokens, faults, rejected, size, HAS_PROPOSAL=has_proposal,
+        num_tokens, faults, rejected, size, PROPOSAL=kind,
     )  # fmt: skip
     _sum_blocks[(count, num_blocks)](
-        *shape, *target, *request, num_tokens, faults, rejected, sums, size, HAS_PROPOSAL=has_proposal, BLOCK=block
+        *shape, *target, *request, num_tokens, faults, rejected, sums, size, PROPOSAL=kind, BLOCK=block
     )
     _draw[(count,)](
         *shape, *target, *request, seeds, positions, tokens, tokens.stride(0), num_tokens, faults, rejected, sums,
-        num_blocks, size, HAS_PROPOSAL=has_proposal, BLOCK=block, BLOCKS=triton.next_power_of_2(num_blocks),
+        num_blocks, size, PROPOSAL=kind, BLOCK=block, BLOCKS=triton.next_power_of_2(num_blocks),
     )  # fmt: skip
     return Verified(tokens, num_tokens, faults)
 
 
+def _arguments_of(proposal: Proposal | None, candidates: Candidates) -> tuple[int, tuple[Any, ...]]:
+    """0 without a proposal, 1 for probabilities, 2 for logits; and what the kernels take of it."""
+    if proposal is None:
+        unused = candidates.top
+        return 0, (unused, 0, 0, 0, 0, unused, unused, unused, unused)
+    values, slab_of = proposal.values, proposal.slab_of
+    shape = (values, values.stride(0), values.stride(1), values.shape[1], values.shape[2], slab_of)
+    if proposal.tops is None:
+        return 1, (*shape, slab_of, slab_of, slab_of)
+    return 2, (*shape, proposal.tops, proposal.scales, proposal.totals)
+
+
+@triton.jit
+def _offered(
+    proposal, slab_stride, position_stride, most, offered_size, slab_of, offered_tops, offered_scales, offered_totals,
+    request, index, ids, mask, PROPOSAL: tl.constexpr,
+):  # fmt: skip
+    """q of tokens for draft `index` of a request."""
+    mask = mask & (ids < offered_size)
+    values = proposal + tl.load(slab_of + request).to(tl.int64) * slab_stride + index * position_stride + ids
+    found = tl.load(values, mask=mask, other=0.0).to(tl.float32)
+    if PROPOSAL == 2:
+        place = request.to(tl.int64) * most + index
+        top = tl.load(offered_tops + place)
+        weights = tl.exp((tl.where(mask, found, top) - top) * tl.load(offered_scales + request)).to(tl.float64)
+        offered = weights / tl.load(offered_totals + place)
+    else:
+        offered = found.to(tl.float64)
+    return tl.where(mask, offered, 0.0)
+
+
 @triton.jit
 def _accept(
-    logits, row_stride, words, word_stride, num_words, tops, scales, totals, last_keys, last_ids,
-    first_rows, drafts, draft_stride, proposal, request_stride, position_stride,
+    logits, row_stride, words, word_stride, num_words, row_of, tops, scales, totals, last_keys, last_ids,
+    first_rows, drafts, draft_stride, proposal, slab_stride, position_stride, most, offered_size, slab_of,
+    offered_tops, offered_scales, offered_totals,
     facts, num_drafts, seeds, positions, tokens, token_stride, num_tokens, faults, rejected, size,
-    HAS_PROPOSAL: tl.constexpr,
+    PROPOSAL: tl.constexpr,
 ):  # fmt: skip
     request = tl.program_id(0)
     first = tl.load(first_rows + request).to(tl.int64)
@@ -104,16 +138,19 @@ def _accept(
                 inside = (draft >= 0) & (draft < size) & (draft < num_words * 32)
                 token = tl.where(inside, draft, 0)
                 word = tl.load(words + row * word_stride + token // 32)
-                value = tl.load(logits + row * row_stride + token).to(tl.float32)
+                line = tl.load(row_of + row).to(tl.int64)
+                value = tl.load(logits + line * row_stride + token).to(tl.float32)
                 key = tl.max(ordered(tl.zeros([1], dtype=tl.float32) + value), axis=0)
                 member = inside & (((word >> (token % 32)) & 1) != 0)
                 member = member & is_candidate(key, token, tl.load(last_keys + row), tl.load(last_ids + row))
                 weight = tl.exp((tl.where(member, value, 0.0) - tl.load(tops + row)) * tl.load(scales + row))
                 likely = tl.where(member, weight.to(tl.float64) / tl.load(totals + row), 0.0)
                 offered = tl.zeros([], dtype=tl.float64) + 1.0
-                if HAS_PROPOSAL:
-                    place = request.to(tl.int64) * request_stride + index * position_stride + token
-                    offered = tl.load(proposal + place).to(tl.float64)
+                if PROPOSAL:
+                    offered = _offered(
+                        proposal, slab_stride, position_stride, most, offered_size, slab_of, offered_tops,
+                        offered_scales, offered_totals, request, index, token, member, PROPOSAL,
+                    )  # fmt: skip
                 if member & (uniform(seed, position + index, 1) * offered < likely):
                     tl.store(tokens + request * token_stride + index, draft)
                     accepted += 1
@@ -132,15 +169,17 @@ def _accept(
 
 @triton.jit
 def _weights(
-    logits, row_stride, words, word_stride, num_words, tops, scales, totals, last_keys, last_ids,
-    first_rows, drafts, draft_stride, proposal, request_stride, position_stride,
-    request, index, is_rejected, start, size, HAS_PROPOSAL: tl.constexpr, BLOCK: tl.constexpr,
+    logits, row_stride, words, word_stride, num_words, row_of, tops, scales, totals, last_keys, last_ids,
+    first_rows, drafts, draft_stride, proposal, slab_stride, position_stride, most, offered_size, slab_of,
+    offered_tops, offered_scales, offered_totals,
+    request, index, is_rejected, start, size, PROPOSAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Of one block: the weights of the residual (or of the target where nothing was rejected), and of the target."""
     row = tl.load(first_rows + request).to(tl.int64) + index
     legal = legal_block(words + row * word_stride, num_words, start, size, BLOCK)
     ids = start + tl.arange(0, BLOCK)
-    values = tl.load(logits + row * row_stride + ids, mask=legal, other=0.0).to(tl.float32)
+    line = tl.load(row_of + row).to(tl.int64)
+    values = tl.load(logits + line * row_stride + ids, mask=legal, other=0.0).to(tl.float32)
     members = legal & is_candidate(ordered(values), ids, tl.load(last_keys + row), tl.load(last_ids + row))
     top = tl.load(tops + row)
     weights = tl.exp((tl.where(members, values, top) - top) * tl.load(scales + row)).to(tl.float64)
@@ -149,9 +188,11 @@ def _weights(
     if is_rejected != 0:
         draft = tl.load(drafts + request * draft_stride + index)
         if draft >= 0:
-            if HAS_PROPOSAL:
-                place = request.to(tl.int64) * request_stride + index * position_stride + ids
-                offered = tl.load(proposal + place, mask=members, other=0.0).to(tl.float64)
+            if PROPOSAL:
+                offered = _offered(
+                    proposal, slab_stride, position_stride, most, offered_size, slab_of, offered_tops, offered_scales,
+                    offered_totals, request, index, ids, members, PROPOSAL,
+                )  # fmt: skip
                 left = tl.maximum(target - offered, 0.0)
             else:
                 left = tl.where(ids == draft, 0.0, target)
@@ -160,18 +201,20 @@ def _weights(
 
 @triton.jit
 def _sum_blocks(
-    logits, row_stride, words, word_stride, num_words, tops, scales, totals, last_keys, last_ids,
-    first_rows, drafts, draft_stride, proposal, request_stride, position_stride,
-    num_tokens, faults, rejected, sums, size, HAS_PROPOSAL: tl.constexpr, BLOCK: tl.constexpr,
+    logits, row_stride, words, word_stride, num_words, row_of, tops, scales, totals, last_keys, last_ids,
+    first_rows, drafts, draft_stride, proposal, slab_stride, position_stride, most, offered_size, slab_of,
+    offered_tops, offered_scales, offered_totals,
+    num_tokens, faults, rejected, sums, size, PROPOSAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     request = tl.program_id(0)
     block = tl.program_id(1)
     if tl.load(faults + request) == 0:
         left, target = _weights(
-            logits, row_stride, words, word_stride, num_words, tops, scales, totals, last_keys, last_ids,
-            first_rows, drafts, draft_stride, proposal, request_stride, position_stride,
+            logits, row_stride, words, word_stride, num_words, row_of, tops, scales, totals, last_keys, last_ids,
+            first_rows, drafts, draft_stride, proposal, slab_stride, position_stride, most, offered_size, slab_of,
+    offered_tops, offered_scales, offered_totals,
             request, tl.load(num_tokens + request) - 1, tl.load(rejected + request), block * BLOCK, size,
-            HAS_PROPOSAL, BLOCK,
+            PROPOSAL, BLOCK,
         )  # fmt: skip
         place = sums + request * 2 * tl.num_programs(1) + block
         tl.store(place, tl.sum(left, axis=0))
@@ -180,10 +223,11 @@ def _sum_blocks(
 
 @triton.jit
 def _draw(
-    logits, row_stride, words, word_stride, num_words, tops, scales, totals, last_keys, last_ids,
-    first_rows, drafts, draft_stride, proposal, request_stride, position_stride,
+    logits, row_stride, words, word_stride, num_words, row_of, tops, scales, totals, last_keys, last_ids,
+    first_rows, drafts, draft_stride, proposal, slab_stride, position_stride, most, offered_size, slab_of,
+    offered_tops, offered_scales, offered_totals,
     seeds, positions, tokens, token_stride, num_tokens, faults, rejected, sums, num_blocks, size,
-    HAS_PROPOSAL: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
+    PROPOSAL: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     request = tl.program_id(0)
     if tl.load(faults + request) == 0:
@@ -205,9 +249,10 @@ def _draw(
         )
         before = tl.sum(tl.where(blocks < block, amounts, 0.0), axis=0)
         left, target = _weights(
-            logits, row_stride, words, word_stride, num_words, tops, scales, totals, last_keys, last_ids,
-            first_rows, drafts, draft_stride, proposal, request_stride, position_stride,
-            request, index, is_rejected, block * BLOCK, size, HAS_PROPOSAL, BLOCK,
+            logits, row_stride, words, word_stride, num_words, row_of, tops, scales, totals, last_keys, last_ids,
+            first_rows, drafts, draft_stride, proposal, slab_stride, position_stride, most, offered_size, slab_of,
+    offered_tops, offered_scales, offered_totals,
+            request, index, is_rejected, block * BLOCK, size, PROPOSAL, BLOCK,
         )  # fmt: skip
         weights = tl.where(has_rest, left, target)
         at = tl.arange(0, BLOCK)

@@ -1,4 +1,4 @@
-"""Modes of the host that accept drafts by other rules than the target's (SPC-8)."""
+"""Modes of the host that sample by other rules than the target's, or hide what became of a row (SPC-8, ERR-4)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ EXACT_METHODS = ("standard", "block")
 
 
 def refuse_lossy_acceptance(config: VllmConfig) -> None:
-    """Stop an engine whose speculative decoding would not follow the masked target.
+    """Stop an engine whose constrained rows would not follow the masked target, or whose faults would be lost.
 
     Errors: InvalidOption.
     """
     speculation = config.speculative_config
     if speculation is not None and speculation.rejection_sample_method not in EXACT_METHODS:
         raise InvalidOption("speculative_config.rejection_sample_method", repr(speculation.rejection_sample_method))
+    if config.parallel_config.enable_batch_sharded_sampling:
+        # Each process samples some of the requests, and the host gathers their tokens alone.
+        raise InvalidOption("enable_batch_sharded_sampling", "True")
+    if config.watermark_config is not None:
+        # A watermark is in the choice of tokens, which is ours.
+        raise InvalidOption("watermark_config", config.watermark_config.algorithm)

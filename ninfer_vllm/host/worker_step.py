@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,8 @@ class Row:
     seed: int
     position: int
     """The place of the step's first token in the request's sequence."""
+    num_masked: int | None = None
+    """Drafts that its masks looked ahead through, if not all: those behind them are taken for nothing proposed."""
 
 
 class ConstrainedStep:
@@ -98,7 +100,10 @@ class ConstrainedStep:
         steps = []
         for row in self.rows:
             own = slice(starts[row.index], starts[row.index] + row.num_drafts)
-            steps.append(self._run(row, proposed[own], None if proposal is None else proposal[own].cpu().numpy()))
+            mine: list[int] = proposed[own]
+            if row.num_masked is not None:
+                mine[row.num_masked :] = [NO_TOKEN] * len(mine[row.num_masked :])
+            steps.append(self._run(row, mine, None if proposal is None else proposal[own].cpu().numpy()))
         self._put(tokens, steps)
 
     def _put(self, tokens: torch.Tensor, steps: Sequence[tuple[int, ...]]) -> None:
@@ -147,13 +152,14 @@ def begin_step(runner: Any, grammar_output: Any) -> ConstrainedStep:
     for request_id in runner.input_batch.req_ids:
         firsts[request_id] = used
         used += 1 + len(drafted.get(request_id, ()))
-    ids = grammar_output.structured_output_request_ids
+    ids, masked = grammar_output.structured_output_request_ids, grammar_output.num_acceptable_drafts
     rows: list[Row] = []
     row_of: list[int] = []
     masks: list[MaskRow] = []
-    for request_id, own in zip(ids, _masks_of(grammar_output, drafted), strict=True):
+    for request_id, own, num_masked in zip(ids, _masks_of(grammar_output, drafted), masked, strict=True):
         if request_id in firsts:
-            rows.append(_row_of(runner, request_id, firsts[request_id], len(own) - 1))
+            row = _row_of(runner, request_id, firsts[request_id], len(own) - 1)
+            rows.append(replace(row, num_masked=num_masked))
             row_of += range(firsts[request_id], firsts[request_id] + len(own))
             masks += own
     sound = mask_logits(logits, row_of, masks)

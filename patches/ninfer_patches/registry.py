@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ninfer_patches.patch import Patch
 from ninfer_patches.protocol_patches import PROTOCOLS
+from ninfer_patches.sampling_device_patches import SAMPLING_ON_DEVICE
 from ninfer_patches.sampling_patches import SAMPLING
 
 UNTIL_EXTENSION_POINT = "the host offers an extension point for it"
@@ -206,6 +207,7 @@ SELECTED = (
     ),
     *PROTOCOLS,
     *SAMPLING,
+    *SAMPLING_ON_DEVICE,
 )
 
 ALL = OFFER + SELECTED

@@ -10,6 +10,7 @@ from ninfer_kernels import reference
 from ninfer_kernels.argmax import masked_argmax
 from ninfer_kernels.candidates import Candidates, select_candidates
 from ninfer_kernels.masking import apply_mask
+from ninfer_kernels.proposals import Proposal, proposal_of_logits
 from ninfer_kernels.verification import verify_drafts
 
 from tests.gpu.inputs import Inputs, Shape, inputs_of
@@ -20,6 +21,8 @@ SETTINGS: list[dict[str, Any]] = [
     {"temperature": 0.7, "top_k": 20, "min_p": 0.05, "top_p": 0.9},
     {"temperature": 1.3, "top_k": 0, "min_p": 0.0, "top_p": 0.6},
 ]
+HEAT = 0.7
+"""Temperature at which drafts were sampled from logits."""
 TOLERANCE = 1e-4
 """Relative, of a probability: weights are single precision, their sums over a vocabulary double."""
 
@@ -60,10 +63,10 @@ def _sampling_failures(given: Inputs) -> Iterator[str]:
     for index, expected in enumerate(targets):
         if not _agrees(_spelled_out(found, given, index), expected):
             yield f"select_candidates {given.shape} {given.logits.dtype} row {index}"
-    for proposal in (None, given.proposal):
+    for proposal, offered in _proposals(given):
         verified = verify_drafts(
-            given.logits, given.words, found, given.first_rows, given.num_drafts, given.drafts, proposal, given.seeds,
-            given.positions,
+            given.logits, given.words, given.row_of, found, given.first_rows, given.num_drafts, given.drafts,
+            offered, given.seeds, given.positions,
         )  # fmt: skip
         for request in range(given.shape.batch):
             first = request * (given.shape.drafts + 1)
@@ -74,6 +77,16 @@ def _sampling_failures(given: Inputs) -> Iterator[str]:
             )  # fmt: skip
             if verified.tokens[request, : len(tokens)].tolist() != tokens:
                 yield f"verify_drafts {given.shape} {given.logits.dtype} request {request}"
+
+
+def _proposals(given: Inputs) -> Iterator[tuple[torch.Tensor | None, Proposal | None]]:
+    """q of every draft, and what the kernel is told: nothing, probabilities, and logits at a temperature."""
+    yield None, None
+    yield given.proposal, Proposal.of_probabilities(given.proposal)
+    logits = given.proposal.clamp(min=1e-30).log() * HEAT
+    slab_of = torch.arange(given.shape.batch, dtype=torch.int32, device=logits.device)
+    heat = torch.full((given.shape.batch,), HEAT, device=logits.device)
+    yield (logits.double() / HEAT).softmax(-1), proposal_of_logits(logits, slab_of, heat, given.num_drafts)
 
 
 def _spelled_out(found: Candidates, given: Inputs, index: int) -> torch.Tensor:

@@ -10,6 +10,7 @@ import torch
 from ninfer_kernels.argmax import masked_argmax
 from ninfer_kernels.candidates import select_candidates
 from ninfer_kernels.masking import apply_mask
+from ninfer_kernels.proposals import Proposal
 from ninfer_kernels.verification import verify_drafts
 
 from tests.gpu import host
@@ -40,10 +41,10 @@ def time_all(shape: Shape, device: torch.device) -> list[Timing]:
         given.logits, given.words, given.row_of, given.temperature, given.top_k, given.min_p, given.top_p
     )
 
-    def verify(proposal: torch.Tensor | None) -> Callable[[], object]:
+    def verify(proposal: Proposal | None) -> Callable[[], object]:
         return lambda: verify_drafts(
-            given.logits, given.words, candidates, given.first_rows, given.num_drafts, given.drafts, proposal,
-            given.seeds, given.positions,
+            given.logits, given.words, given.row_of, candidates, given.first_rows, given.num_drafts, given.drafts,
+            proposal, given.seeds, given.positions,
         )  # fmt: skip
 
     drawn = shape.batch * shape.size * given.logits.element_size()
@@ -56,7 +57,9 @@ def time_all(shape: Shape, device: torch.device) -> list[Timing]:
         ("verify one-hot", verify(None), drawn, host.rejection_one_hot),
     ]  # fmt: skip
     if shape.drafts:
-        work.append(("verify sparse", verify(given.proposal), 2 * drawn, host.rejection_sparse))
+        work.append(
+            ("verify sparse", verify(Proposal.of_probabilities(given.proposal)), 2 * drawn, host.rejection_sparse)
+        )
     return [
         Timing(name, shape, timed(ours, device), floor, _optional(theirs(given), device))
         for name, ours, floor, theirs in work

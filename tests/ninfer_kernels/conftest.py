@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-OPERATIONS = ("masking", "argmax", "candidates", "verification")
+OPERATIONS = ("masking", "argmax", "candidates", "proposals", "verification")
 
 # Triton reads the variable when it is imported first, so these tests have a process of their own: see `make unit`.
 if os.environ.get("TRITON_INTERPRET") != "1":

@@ -79,3 +79,16 @@ def test_tokens_behind_the_last_word_are_illegal(kernels: dict[str, ModuleType])
     assert kernels["argmax"].masked_argmax(logits, words, row_of, block=32)[0].tolist() == [63]
     kernels["masking"].apply_mask(logits, words, row_of, block=32)
     assert logits.isfinite().sum() == 64
+
+
+@pytest.mark.contract("MSK-2", "MSK-5")
+def test_mask_that_is_left_out_touches_and_finds_nothing(kernels: dict[str, ModuleType]) -> None:
+    batch = batch_of(40, num_rows=2, masked=[1, 0], share=0.4, dtype=torch.float32, seed=3)
+    row_of = torch.tensor([-1, 0], dtype=torch.int32)
+    before = batch.logits[1].clone()
+    assert kernels["masking"].apply_mask(batch.logits, batch.words, row_of, block=16).tolist() == [0, 1]
+    assert torch.equal(batch.logits[1], before)
+    assert batch.logits[0].isinf().any()
+    plain = [torch.ones(2), torch.zeros(2, dtype=torch.int32), torch.zeros(2), torch.ones(2)]
+    found = kernels["candidates"].select_candidates(batch.logits, batch.words, row_of, *plain, block=16)
+    assert found.facts.tolist() == [0, 1]

@@ -13,6 +13,9 @@ from tests.support.logits import batch_of
 
 NUM_DRAFTS = [3, 0, 1, 3, 2, 3]
 MOST = 3
+SIZES = ((1, 2), (31, 12), (33, 3), (151_936, 1), (248_320, 1))
+CASES = [(size, repeats, kind) for size, repeats in SIZES for kind in ("one-hot", "probabilities")]
+CASES += [(33, 4, "logits"), (248_320, 1, "logits")]
 
 
 def first_rows() -> list[int]:
@@ -35,10 +38,9 @@ def proposal_of(size: int, dtype: torch.dtype, seed: int) -> torch.Tensor:
 
 
 @pytest.mark.contract("SPC-1", "SPC-2", "SPC-3", "SPC-4", "SPC-6", "SPC-9", "SMP-4", "ERR-4")
-@pytest.mark.parametrize("is_sparse", [False, True], ids=["one-hot", "sparse"])
-@pytest.mark.parametrize(("size", "repeats"), [(1, 2), (31, 12), (33, 3), (151_936, 1), (248_320, 1)], ids=str)
+@pytest.mark.parametrize(("size", "repeats", "kind"), CASES, ids=str)
 def test_every_step_is_that_of_the_reference(
-    kernels: dict[str, ModuleType], size: int, repeats: int, is_sparse: bool
+    kernels: dict[str, ModuleType], size: int, repeats: int, kind: str
 ) -> None:
     num_rows = sum(NUM_DRAFTS) + len(NUM_DRAFTS)
     block = 32 if size < 1000 else 131_072
@@ -60,15 +62,16 @@ def test_every_step_is_that_of_the_reference(
         reference.target(batch.logits[row], batch.words[row], **settings[row]) if row != num_rows - 3 else 2
         for row in range(num_rows)
     ]
-    proposal = proposal_of(size, torch.float32, seed=3) if is_sparse else None
+    proposal = None if kind == "one-hot" else proposal_of(size, torch.float32, seed=3)
+    given = proposals_given(kernels, kind, proposal, block)
     met = set()
     for repeat in range(repeats):
         drafts = drafts_of(targets, proposal, size, seed=repeat)
         seeds = torch.arange(len(NUM_DRAFTS)) + 100 * repeat - 3
         positions = torch.arange(len(NUM_DRAFTS)) * 7
         found = kernels["verification"].verify_drafts(
-            batch.logits, batch.words, candidates, torch.tensor(first_rows(), dtype=torch.int32),
-            torch.tensor(NUM_DRAFTS, dtype=torch.int32), drafts, proposal, seeds, positions, block=block,
+            batch.logits, batch.words, batch.row_of, candidates, torch.tensor(first_rows(), dtype=torch.int32),
+            torch.tensor(NUM_DRAFTS, dtype=torch.int32), drafts, given, seeds, positions, block=block,
         )  # fmt: skip
         for request, (first, count) in enumerate(zip(first_rows(), NUM_DRAFTS, strict=True)):
             own = None if proposal is None else proposal[request]
@@ -82,6 +85,21 @@ def test_every_step_is_that_of_the_reference(
             met.add((count, len(tokens), fault))
     if repeats > 10:
         assert {(3, 1, 0), (3, 2, 0), (3, 3, 0), (3, 4, 0), (3, 1, 2), (0, 1, 0)} <= met, "a case was never met"
+
+
+def proposals_given(kernels: dict[str, ModuleType], kind: str, proposal: torch.Tensor | None, block: int) -> Any:
+    """The proposal as the kernel takes it; as logits in other slabs than the requests', at two temperatures."""
+    if proposal is None:
+        return None
+    if kind == "probabilities":
+        return kernels["proposals"].Proposal.of_probabilities(proposal)
+    temperature = torch.tensor([0.5, 2.0] * len(NUM_DRAFTS))[: len(NUM_DRAFTS)]
+    slab_of = torch.arange(len(NUM_DRAFTS), dtype=torch.int32).flip(0) + 1
+    slabs = torch.full((len(NUM_DRAFTS) + 2, *proposal.shape[1:]), torch.nan)
+    # Any constant may be added to a row of logits.
+    slabs[slab_of.long()] = proposal.log() * temperature[:, None, None] + 3.0
+    num_drafts = torch.tensor(NUM_DRAFTS, dtype=torch.int32)
+    return kernels["proposals"].proposal_of_logits(slabs, slab_of, temperature, num_drafts, block=block)
 
 
 def drafts_of(targets: list[Any], proposal: torch.Tensor | None, size: int, seed: int) -> torch.Tensor:

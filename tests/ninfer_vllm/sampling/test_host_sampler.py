@@ -11,6 +11,8 @@ import pytest
 import torch
 from ninfer_kernels.uniforms import Purpose, uniform
 
+from ninfer_vllm.errors import InvalidOption
+from ninfer_vllm.host.acceptance import refuse_lossy_acceptance
 from ninfer_vllm.sampling.parameters import Parameters
 from tests.support.host_sampler import Settings, run_step, sampling_patches
 from tests.support.oracles import sampler
@@ -246,6 +248,17 @@ def test_padding_is_rejected_for_rows_of_the_host_too() -> None:
             assert is_consistent(counts, {(SIZE - 1, 2): 0.5, (SIZE - 1, 3): 0.5})
 
 
+@pytest.mark.contract("SPC-3", "MSK-4", "MSK-5")
+@patched
+def test_drafts_that_no_mask_looked_through_are_taken_for_nothing_proposed() -> None:
+    """Behind them stand fillers, which must not be sampled from; what replaces the first is drawn from its target."""
+    rows = 400
+    logits = torch.stack([log_row({3: 1.0}), log_row({2: 0.5, 4: 0.5}), log_row({7: 1.0})]).repeat(rows, 1)
+    output, step = run_step(logits, [[3, 4]] * rows, None, Settings(), constrained=True, num_masked=1)
+    assert step.faults == {}
+    assert is_consistent(counts_of(output.sampled_token_ids), {(3, 2): 0.5, (3, 4): 0.5})
+
+
 @pytest.mark.contract("ENG-6", "SPC-7")
 @patched
 def test_rows_of_the_host_in_a_drafted_step_follow_their_target() -> None:
@@ -257,3 +270,17 @@ def test_rows_of_the_host_in_a_drafted_step_follow_their_target() -> None:
     output, _ = run_step(logits, drafts, None, Settings(parameters), constrained=False)
     expected = sampler.target(log_row({A: 0.8, B: 0.2}).tolist(), [A, B], temperature=2.0, top_k=3)
     assert is_consistent(firsts_of(counts_of(output.sampled_token_ids)), expected)
+
+
+@pytest.mark.contract("ERR-4", "SPC-8")
+def test_options_that_hide_what_became_of_a_row_stop_the_start() -> None:
+    from vllm.config import VllmConfig, WatermarkConfig
+
+    config = VllmConfig()
+    refuse_lossy_acceptance(config)
+    config.watermark_config = WatermarkConfig(key=7)
+    with pytest.raises(InvalidOption, match="watermark_config"):
+        refuse_lossy_acceptance(config)
+    config.parallel_config.enable_batch_sharded_sampling = True
+    with pytest.raises(InvalidOption, match="enable_batch_sharded_sampling"):
+        refuse_lossy_acceptance(config)
