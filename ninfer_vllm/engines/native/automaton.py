@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, PORTAL, UNKNOWN
 from ninfer_vllm.engines.native.kinds import ACCEPT, END, Kind, Segment
 from ninfer_vllm.engines.native.positions import Positions
-from ninfer_vllm.engines.native.stacks import PLAIN, Frame, Stacks, after_copy
+from ninfer_vllm.engines.native.stacks import ANY_TIME, PLAIN, Frame, Stacks, after_copy
 from ninfer_vllm.engines.native.tables import Tables
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.limits import NATIVE_FIRST_STEPS, NATIVE_STEPS
@@ -27,10 +27,18 @@ Kernel = tuple[tuple[int, int], ...]
 """Positions just reached, each with its stack."""
 
 Readers = list[tuple[tuple[int, int], ...]]
+FEWEST_ALIKE = 6
+"""Bytes of the longest token that cannot tell two states apart, from which on the one is worth a look at the other."""
+
+MOST_CONFINED = 16
+"""Classes of bytes of a state that are all looked at."""
+
 STATE_BYTES = 700
 """Measured memory of a state with what was interned for it, beside the tables."""
 
 POSITION_BYTES = 600
+
+LISTED_BYTES = 100
 
 
 class Automaton:
@@ -58,7 +66,8 @@ class Automaton:
     @property
     def nbytes(self) -> int:
         """About how much memory the states take."""
-        return self.tables.nbytes + STATE_BYTES * len(self.configs) + POSITION_BYTES * len(self.positions)
+        num_bytes = STATE_BYTES * len(self.configs) + POSITION_BYTES * len(self.positions)
+        return num_bytes + self.tables.nbytes + LISTED_BYTES * self.positions.num_listed
 
     def begin(self) -> None:
         """Start counting the work of one call."""
@@ -215,10 +224,64 @@ class Automaton:
         """The state that no single token can tell from this one, with the same mask."""
         found = self._near.get(state)
         if found is None:
-            configs: dict[int, set[int]] = {}
-            for position, stack in self.configs[state]:
-                configs.setdefault(self.positions.near(position), set()).add(self.stacks.near(stack))
-            found = self._near[state] = self.state({at: self._united(stacks) for at, stacks in configs.items()})
+            found = self._near[state] = self._nearer(state)
+        return found
+
+    def _nearer(self, state: int, far: int | None = None) -> int:
+        configs: dict[int, set[int]] = {}
+        for position, stack in self.configs[state]:
+            configs.setdefault(self.positions.near(position), set()).add(self.stacks.near(stack, far))
+        return self.state({at: self._united(stacks) for at, stacks in configs.items()})
+
+    def alike(self, state: int) -> tuple[int, int] | None:
+        """A state with fewer counts that no token of up to so many bytes can tell from this one, and how many."""
+        num_bytes = min(self.stacks.least_count(stack) for _, stack in self.configs[state]) - 1
+        if not FEWEST_ALIKE <= num_bytes < ANY_TIME - 1:
+            return None
+        other = self._nearer(state, num_bytes)
+        return None if other == state else (other, num_bytes)
+
+    def common(self, state: int, other: int) -> int | None:
+        """The state of everything that two states have in common, where there is anything."""
+        theirs = dict(self.configs[other])
+        found: dict[int, int] = {}
+        for position, stack in self.configs[state]:
+            beside = theirs.get(position)
+            if beside is None:
+                continue
+            if beside != stack:
+                frames = set(self.stacks.frames[beside]).intersection(self.stacks.frames[stack])
+                beside = self.stacks.intern(sorted(frames)) if frames else None
+            if beside is not None:
+                found[position] = beside
+        return self.state(found) if found else None
+
+    def without(self, state: int, part: int) -> int:
+        """The state of what one holds besides its part."""
+        theirs = dict(self.configs[part])
+        found: dict[int, int] = {}
+        for position, stack in self.configs[state]:
+            if position not in theirs:
+                found[position] = stack
+            elif theirs[position] != stack:
+                frames = set(self.stacks.frames[stack]).difference(self.stacks.frames[theirs[position]])
+                found[position] = self.stacks.intern(sorted(frames))
+        return self.state(found)
+
+    def confined(self, state: int) -> int | None:
+        """A state with the transitions of this one that stays where that only gains something; None without such."""
+        self.expand(state)
+        num_classes = len(self.readers[state])
+        if num_classes > MOST_CONFINED:
+            return None
+        targets = [self.target(state, byte_class) for byte_class in range(1, num_classes + 1)]
+        gains = [target not in (state, DEAD) and self.common(state, target) == state for target in targets]
+        if not any(gains):
+            return None
+        found = self.tables.add_state(int(self.tables.flags[state]))
+        self.configs.append(self.configs[state])
+        kept = [found if gained or target == state else target for target, gained in zip(targets, gains, strict=True)]
+        self.tables.add_row(found, int(self.tables.map_of[state]), kept)
         return found
 
     def num_live(self, state: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from ninfer_vllm.errors import UnsupportedByEngine
@@ -19,6 +20,7 @@ from ninfer_vllm.grammar.ir import (
     Token,
     children,
 )
+from ninfer_vllm.grammar.merge import needed_first
 
 Fact = tuple[bool, bool]
 """Whether an expression derives the empty text, and whether it derives any."""
@@ -30,7 +32,7 @@ class Facts:
     """The facts of one grammar's expressions, by identity; a least fixed point over its rules."""
 
     def __init__(self, grammar: Grammar) -> None:
-        self._rules = grammar.rules
+        self._grammar = grammar
         self._of_rule: dict[str, Fact] = {}
         self._of: dict[int, Fact] = {}
         self.is_productive = True
@@ -46,19 +48,27 @@ class Facts:
         return self._of_rule.get(name, NO_FACT)[0]
 
     def _solve(self) -> None:
-        """Visits rules, those that wait for a changed one again; every pass over a body only gains facts."""
+        """Visits rules, those that wait for a changed one again; every pass over a body only gains facts.
+
+        What others need is visited first, so that only rules that refer to themselves are visited again.
+        """
+        rules = self._grammar.rules
         waiting: dict[str, set[str]] = {}
-        todo = dict.fromkeys(reversed(list(self._rules)))
+        todo = deque(dict.fromkeys((*(name for name, _ in needed_first(self._grammar)), *rules)))
+        queued = set(todo)
         while todo:
-            name, _ = todo.popitem()
-            body = self._rules[name]
+            name = todo.popleft()
+            queued.discard(name)
+            body = rules[name]
             named: list[str] = []
             self._visit(body, named)
             for other in named:
                 waiting.setdefault(other, set()).add(name)
             if self._of[id(body)] != self._of_rule.get(name, NO_FACT):
                 self._of_rule[name] = self._of[id(body)]
-                todo.update(dict.fromkeys(waiting.get(name, ())))
+                again = waiting.get(name, set()) - queued
+                todo.extend(again)
+                queued.update(again)
         self.is_productive = all(productive for _, productive in self._of.values())
 
     def _visit(self, body: Expr, named: list[str]) -> None:

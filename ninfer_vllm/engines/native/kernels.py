@@ -19,7 +19,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import njit, types
 
-from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, PORTAL, UNKNOWN, Grid, Ints, TableArrays, TrieArrays, Words
+from ninfer_vllm.engines.native.arrays import (
+    ACCEPTS,
+    DEAD,
+    PORTAL,
+    UNKNOWN,
+    Grid,
+    Ints,
+    Octets,
+    TableArrays,
+    TrieArrays,
+    Words,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -72,27 +83,33 @@ def note_need(tables: TableArrays, needs: Grid, place: Ints, state: np.int32, by
     return True
 
 
-@_compiled(types.boolean(TRIE, TABLES, GRID, I4, STACK, FOUND))
-def walk(  # noqa: PLR0915 - one loop: inner calls cost more than the walk itself
-    trie: TrieArrays, tables: TableArrays, stretches: Grid, place: Ints, stack: Stack, found: Found
+@_compiled(types.boolean(TRIE, TABLES, GRID, I4, STACK, FOUND, U1))
+def walk(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost more than the walk itself
+    trie: TrieArrays, tables: TableArrays, stretches: Grid, place: Ints, stack: Stack, found: Found, skipped: Octets
 ) -> bool:
     """Set the bit of every token on the stretches that the automaton takes, and note new ones that were left out.
 
-    `place` holds: next stretch, next node (-1 at a new one), exits found, stretches left out, transitions needed; the
-    last two are 0 at first. Returns whether the walk is over; if not, there was no room for more. Exits are nodes with
-    a subtree at which the automaton may end.
+    `place` holds: next stretch, next node (-1 at a new one), exits found, stretches left out, transitions needed, and
+    how many of those left out are below portals; the last three are 0 at first. Returns whether the walk is over; if
+    not, there was no room for more. Exits are nodes with a subtree at which the automaton may end. Subtrees of nodes
+    that are `skipped`, where there are any, stay as they are.
     """
     byte, depth, end, first, tokens = trie
     row_of, map_of, maps, pool, flags, text_of, length_of, texts = tables
     row, exits, missing, needs = found
     states, offsets = stack
+    skips = skipped.shape[0] > 0
     at, node, num_exits, num_missing = place[0], place[1], place[2], 0
+    place[5] = 0
     while at < stretches.shape[0]:
         last = stretches[at, 1]
         if node < 0:
             node = stretches[at, 0]
             states[depth[node] - 1], offsets[depth[node] - 1] = stretches[at, 2], stretches[at, 3]
         while node < last:
+            if skips and skipped[node]:
+                node = end[node]
+                continue
             level = depth[node]
             state, offset = states[level - 1], offsets[level - 1]
             if text_of[state] >= 0:
@@ -127,6 +144,7 @@ def walk(  # noqa: PLR0915 - one loop: inner calls cost more than the walk itsel
             if is_left:
                 missing[num_missing - 1, 0] = node + 1
                 missing[num_missing - 1, 2], missing[num_missing - 1, 3] = target, -1
+                place[5] += 1
             states[level], offsets[level] = target, offset
             for index in range(first[node], first[node + 1]):
                 row[tokens[index] >> 5] |= np.uint32(1) << np.uint32(tokens[index] & 31)
@@ -231,6 +249,64 @@ def walk_beside(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost
         at += 1
     place[0], place[1], place[2], place[3], place[5] = at, node, num_exits, num_missing, next_exit
     return True
+
+
+@_compiled(GRID(I4, I4))
+def stretches_below(end: Ints, nodes: Ints) -> Grid:
+    """The stretches below some nodes, in no state yet."""
+    found = np.zeros((nodes.shape[0], 4), np.int32)
+    for at in range(nodes.shape[0]):
+        found[at, 0], found[at, 1] = nodes[at] + 1, end[nodes[at]]
+    return found
+
+
+@_compiled(GRID(GRID, types.int32))
+def stretches_in_state(ranges: Grid, state: int) -> Grid:
+    """The same stretches, all in one state."""
+    found = np.zeros((ranges.shape[0], 4), np.int32)
+    for at in range(ranges.shape[0]):
+        found[at, 0], found[at, 1], found[at, 2] = ranges[at, 0], ranges[at, 1], state
+    return found
+
+
+@_compiled(U1(TRIE, U4))
+def full_below(trie: TrieArrays, row: Words) -> Octets:
+    """For each node, whether the row has every token of its subtree."""
+    _, _, end, first, tokens = trie
+    lacking = np.zeros(tokens.shape[0] + 1, np.int32)
+    for index in range(tokens.shape[0]):
+        lacking[index + 1] = lacking[index] + 1 - np.int32(row[tokens[index] >> 5] >> np.uint32(tokens[index] & 31) & 1)
+    found = np.zeros(end.shape[0], np.uint8)
+    for node in range(end.shape[0]):
+        found[node] = lacking[first[end[node]]] == lacking[first[node]]
+    return found
+
+
+@_compiled(types.void(TRIE, U1, U4))
+def clear_outside(trie: TrieArrays, skipped: Octets, row: Words) -> None:
+    """Remove the tokens of the nodes that are not below a skipped one."""
+    _, _, end, first, tokens = trie
+    node = 0
+    while node < end.shape[0]:
+        if skipped[node]:
+            node = end[node]
+            continue
+        for index in range(first[node], first[node + 1]):
+            row[tokens[index] >> 5] &= ~(np.uint32(1) << np.uint32(tokens[index] & 31))
+        node += 1
+
+
+@_compiled(I4(I4))
+def deepest_below(depth: Ints) -> Ints:
+    """For each node, the depth of the deepest one of its subtree."""
+    found = depth.copy()
+    below = np.zeros(np.max(depth) + 2, np.int32)
+    for node in range(depth.shape[0] - 1, -1, -1):
+        level = depth[node]
+        found[node] = max(level, below[level + 1])
+        below[level + 1] = 0
+        below[level] = max(below[level], found[node])
+    return found
 
 
 @_compiled(types.uint64(U4))

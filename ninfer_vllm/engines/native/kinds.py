@@ -13,9 +13,6 @@ END = 0
 ACCEPT = 1
 """The end of the whole text."""
 
-NO_CLASS = 0
-"""Class of the bytes that a position does not read."""
-
 Segment = tuple[int, int, int]
 """First and last byte, and their class."""
 

@@ -9,18 +9,23 @@ only exceptions:
   of the grammar that stands in a unit copies the unit's row and walks only the exits' subtrees, from what follows.
 - A state that behaves for most bytes as its most frequent successor does, as the first character of a name does, takes
   that one's row and walks only where the two part.
+- A state that only a long token can tell from another one, as 40 more characters of any number of them, takes that
+  one's row and walks the long tokens.
+- A state of which a part never goes away, as the free text before a mark, takes that part's row and walks the rest only
+  where tokens are still missing.
 
 A state with several configurations takes the union of their rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from ninfer_vllm.engines.native.arrays import PORTAL, Grid, Ints, Words
+from ninfer_vllm.engines.native.arrays import DEAD, PORTAL, Grid, Ints, Octets, Words
 from ninfer_vllm.engines.native.compiled import compiled_kernels
 from ninfer_vllm.engines.native.kinds import WIDE
 from ninfer_vllm.engines.native.tables import BYTES, Tables
@@ -28,6 +33,7 @@ from ninfer_vllm.engines.native.trie import Trie
 
 NO_NODES: Ints = np.zeros(0, np.int32)
 NO_STRETCHES: Grid = np.zeros((0, 4), np.int32)
+NO_SKIPS: Octets = np.zeros(0, np.uint8)
 
 LEFT_OUT = 1024
 """Stretches that a walk may leave out before they are looked at."""
@@ -47,6 +53,9 @@ class Walkable(Protocol):
 
     def near(self, state: int) -> int:
         """The state no single token can tell from this one."""
+
+    def alike(self, state: int) -> tuple[int, int] | None:
+        """A simpler state that no token of up to so many bytes can tell from this one, and how many; None without."""
 
     def num_live(self, state: int) -> int:
         """How many different bytes a state reads."""
@@ -101,8 +110,11 @@ class Walker:
     def __init__(self, automaton: Walkable, trie: Trie, words: int, *, keeps_exits: bool) -> None:
         self._automaton = automaton
         self._trie = trie.arrays
+        self._deepest = trie.deepest
         self._bytes = trie.byte
         self._end = trie.end
+        self._trunk: Grid = np.array(((1, self._end[0], DEAD, 0),), np.int32)[: self._end[0] - 1]
+        """Everything below the root, in no state yet."""
         self._words = words
         self._keeps_exits = keeps_exits
         self._room = len(trie.byte) if keeps_exits else 0
@@ -136,43 +148,71 @@ class Walker:
         self._open.add(state)
         try:
             found = self._composed(state)
-            if found is None and not self._automaton.tables.reads_text(state) and self._is_wide(state):
-                beside = self._neighbour(state)
-                found = None if beside is None else self._beside(state, beside)
+            if found is None and not self._automaton.tables.reads_text(state) and self.is_wide(state):
+                found = self._shortened(state)
             return self._walked(state) if found is None else found
         finally:
             self._open.discard(state)
 
-    def _is_wide(self, state: int) -> bool:
+    def is_wide(self, state: int) -> bool:
+        """Whether a walk from a state is worth a shortcut."""
         return self._automaton.num_live(state) >= WIDE
+
+    def _shortened(self, state: int) -> tuple[Words, Ints] | None:
+        """The tokens of a wide state by those of another one, where there is one that helps."""
+        beside = self._neighbour(state)
+        if beside is not None:
+            return self._beside(state, beside)
+        found = None if self._keeps_exits else self._over(state)
+        if found is None:
+            alike = self._automaton.alike(state)
+            found = None if alike is None or alike[0] in self._open else self._aside(state, *alike)
+        return found
 
     def _composed(self, state: int) -> tuple[Words, Ints] | None:
         """The tokens of a state whose parts are known elsewhere."""
         del state
         return None
 
+    def _over(self, state: int) -> tuple[Words, Ints] | None:
+        """The tokens of a wide state by those of a part of it that stays whatever is read."""
+        del state
+        return None
+
+    def _aside(self, state: int, other: int, num_bytes: int) -> tuple[Words, Ints]:
+        """The tokens of a state by those of one that only tokens of more than `num_bytes` bytes can tell from it."""
+        known = self.covered(other)
+        row = known.row.copy()
+        skipped = (self._deepest <= num_bytes).view(np.uint8)
+        compiled_kernels().clear_outside(self._trie, skipped, row)
+        exits = known.exits[skipped[known.exits] > 0]
+        return row, self._joined([exits, self._walk(in_state(self._trunk, state), row, skipped)])
+
     def _walked(self, state: int) -> tuple[Words, Ints]:
         row = np.zeros(self._words, np.uint32)
-        return row, self._walk(np.array(((1, self._end[0], state, 0),), np.int32)[: self._end[0] - 1], row)
+        return row, self._walk(in_state(self._trunk, state), row)
+
+    def lacking(self, row: Words) -> Octets:
+        """What a walk for a row may skip: the nodes whose subtrees it has already. Exits are not looked for there."""
+        found: Octets = compiled_kernels().full_below(self._trie, row)
+        return found
 
     def below(self, nodes: Ints) -> Grid:
         """The stretches below some nodes, in no state yet."""
-        found = np.zeros((len(nodes), 4), np.int32)
-        found[:, 0] = nodes
-        found[:, 0] += 1
-        found[:, 1] = self._end[nodes]
+        found: Grid = compiled_kernels().stretches_below(self._end, nodes)
         return found
 
     def _neighbour(self, state: int) -> int | None:
         """The most frequent successor, where that is its own most frequent successor."""
-        successor = self._most_frequent(state)
+        successor = self.most_frequent(state)
         if successor == state or self._automaton.near(successor) != successor:
             return None
         if self._automaton.num_live(successor) < WIDE:
             return None
-        return successor if self._most_frequent(successor) == successor else None
+        return successor if self.most_frequent(successor) == successor else None
 
-    def _most_frequent(self, state: int) -> int:
+    def most_frequent(self, state: int) -> int:
+        """The state behind most bytes."""
         tables = self._automaton.tables
         self._automaton.expand(state)
         start = tables.map_of[state]
@@ -180,36 +220,33 @@ class Walker:
         counts[0] = 0
         return self._automaton.target(state, int(counts.argmax()))
 
-    def walk_on(self, ranges: Grid, state: int, row: Words) -> Ints:
-        """Add the tokens on some stretches to the row, all in this state instead; the exits met on the way."""
+    def walk_on(self, ranges: Grid, state: int, row: Words, skipped: Octets = NO_SKIPS) -> Ints:
+        """Add the tokens on some stretches to the row, all in this state instead; the exits met on the way.
+
+        Subtrees of nodes that are `skipped` stay as they are.
+        """
         near = self._automaton.near(state)
         if self._automaton.tables.flags[near] & PORTAL:
             stretches, exits = self._through(near, ranges, row)
         else:
             stretches, exits = [in_state(ranges, near)], []
-        return self._joined([*exits, *(self._walk(found, row) for found in stretches)])
+        return self._joined([*exits, *(self._walk(found, row, skipped) for found in stretches)])
 
     def _through(self, state: int, ranges: Grid, row: Words) -> tuple[list[Grid], list[Ints]]:
         """Walk the parts of a portal that other automata know; what is left to walk, and the exits met."""
         raise NotImplementedError
 
-    def _walk(self, stretches: Grid, row: Words) -> Ints:
+    def _walk(self, stretches: Grid, row: Words, skipped: Octets = NO_SKIPS) -> Ints:
         """Add the tokens on the stretches to the row; the exits met on the way."""
         automaton, kernel = self._automaton, compiled_kernels().walk
         walking = self._idle.pop() if self._idle else _Walking(self._room, self._levels, 4)
         found = walking.start(row)
         exits: list[Ints] = []
-        while len(stretches):
-            todo: list[Grid] = []
-            place = walking.begin()
-            is_over = False
-            while not is_over:
-                tables = automaton.tables.arrays
-                is_over = kernel(self._trie, tables, stretches, place, walking.stack, found)
-                missed = walking.missed(automaton)
-                if len(missed):
-                    todo.extend(self._left_out(missed, row, exits))
-            stretches = todo[0] if len(todo) == 1 else np.concatenate((NO_STRETCHES, *todo))
+
+        def step(some: Grid, place: Ints) -> bool:
+            return bool(kernel(self._trie, automaton.tables.arrays, some, place, walking.stack, found, skipped))
+
+        walking.run(automaton, stretches, step, lambda missed: self._left_out(missed, row, exits))
         all_exits = self._joined([walking.exits, *exits])
         self._idle.append(walking)
         return all_exits
@@ -217,8 +254,6 @@ class Walker:
     def _left_out(self, missed: Grid, row: Words, exits: list[Ints]) -> list[Grid]:
         """The stretches to walk for those that were left out; those below portals are walked as far as others can."""
         below = missed[:, 3] < 0
-        if not below.any():
-            return [missed]
         portals = missed[below]
         todo = [missed[~below]]
         for state in dict.fromkeys(portals[:, 2].tolist()):
@@ -241,16 +276,12 @@ class Walker:
         walking = _Walking(self._room, self._levels, 6)
         found = walking.start(row)
         stacks = (walking.stack, _new_stack(self._levels))
-        stretches = np.array(((1, self._end[0], state, 0, other, 0),), np.int32)
-        while len(stretches):
-            todo: list[Grid] = []
-            place = walking.begin()
-            is_over = False
-            while not is_over:
-                tables = automaton.tables.arrays
-                is_over = kernel(self._trie, tables, known.exits, stretches, place, stacks, found)
-                todo.append(walking.missed(automaton))
-            stretches = np.concatenate(todo)
+
+        def step(some: Grid, place: Ints) -> bool:
+            return bool(kernel(self._trie, automaton.tables.arrays, known.exits, some, place, stacks, found))
+
+        first = np.array(((1, self._end[0], state, 0, other, 0),), np.int32)
+        walking.run(automaton, first, step, lambda missed: [missed])
         return row, np.sort(walking.exits)
 
 
@@ -274,12 +305,28 @@ class _Walking:
         """The exits so far."""
         return self._exits[: self._place[2]]
 
-    def begin(self) -> Ints:
-        """The place before new stretches."""
-        self._place[:2] = 0, -1
-        return self._place
+    def run(
+        self,
+        automaton: Walkable,
+        stretches: Grid,
+        step: Callable[[Grid, Ints], bool],
+        left_out: Callable[[Grid], list[Grid]],
+    ) -> None:
+        """Walk the stretches, and then those that were left out, until none is."""
+        place = self._place
+        while len(stretches):
+            todo: list[Grid] = []
+            place[:2] = 0, -1
+            is_over = False
+            while not is_over:
+                is_over = step(stretches, place)
+                if place[3] or place[4]:
+                    num_portals = place[5]
+                    missed = self._missed(automaton)
+                    todo.extend(left_out(missed) if num_portals else [missed])
+            stretches = todo[0] if len(todo) == 1 else np.concatenate(todo) if todo else NO_STRETCHES
 
-    def missed(self, automaton: Walkable) -> Grid:
+    def _missed(self, automaton: Walkable) -> Grid:
         """The stretches that were left out, once the transitions they need are computed."""
         for state, byte_class, byte in self._needs[: self._place[4]].tolist():
             if byte_class < 0:
@@ -302,9 +349,7 @@ class _Walking:
 
 def in_state(ranges: Grid, state: int) -> Grid:
     """The same stretches, all in one state."""
-    found = np.zeros((len(ranges), 4), np.int32)
-    found[:, :2] = ranges[:, :2]
-    found[:, 2] = state
+    found: Grid = compiled_kernels().stretches_in_state(ranges, state)
     return found
 
 

@@ -27,7 +27,7 @@ from ninfer_vllm.engines.native.kinds import (
     UnitLike,
     UnitSource,
 )
-from ninfer_vllm.engines.native.listings import listed, listing_classes
+from ninfer_vllm.engines.native.listings import Listing, Listings, is_optional, listing_classes
 from ninfer_vllm.engines.native.regulars import RegularUnit, ends_surely
 from ninfer_vllm.engines.native.stacks import PLAIN, UNBOUNDED, counted
 from ninfer_vllm.grammar.ir import (
@@ -42,7 +42,11 @@ from ninfer_vllm.grammar.ir import (
     Rule,
     Sequence,
     Token,
+    children,
 )
+
+LARGE = 500
+"""Rules of a grammar, or parts of a rule, from which on lists of what may come are made while compiling."""
 
 
 class Positions:
@@ -62,7 +66,15 @@ class Positions:
         self._classes: list[tuple[tuple[Segment, ...], Any] | None] = []
         self._entries: dict[int, int] = {}
         self._heights: dict[int, int] = {}
+        self._listings = Listings(grammar.rules)
+        if len(grammar.rules) >= LARGE or any(map(_is_large, grammar.rules.values())):
+            self._listings.prepare(grammar.rules.values())
         assert (self._add(Kind.END, ()), self._add(Kind.ACCEPT, ())) == (END, ACCEPT)
+
+    @property
+    def num_listed(self) -> int:
+        """Texts of all listings."""
+        return self._listings.num_texts
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -124,7 +136,13 @@ class Positions:
             unit, state, after = self.parts[position]
             return self.unit(unit, unit.target(state, byte_class), after)
         found = targets[byte_class - 1]
-        return found if isinstance(found, int) else self._add(Kind.LISTING, found)
+        if isinstance(found, int):
+            return found
+        listing, low, high, depth, after = found
+        if low + 1 == high:
+            # One text is left.
+            return self.literal(listing.texts[low], depth, self._behind_listed(listing, low, after))
+        return self._add(Kind.LISTING, found)
 
     def height(self, entry: int) -> int:
         """A number that is greater than that of every body called at the start of this one."""
@@ -184,6 +202,8 @@ class Positions:
         items = expr.items
         if index == len(items):
             return after
+        if self._is_listed(expr, index):
+            return self._later(expr, index, after)
         following = items[index + 1] if index + 1 < len(items) else None
         if isinstance(following, Literal) and following.data:
             item = self._closed.wide_item(items[index])
@@ -266,13 +286,16 @@ class Positions:
         kind, parts = self.kinds[at], self.parts[at]
         after = parts[-1]
         if kind is Kind.SEQUENCE:
-            yield self._sequence(parts[0], parts[1], after)
+            if self._is_listed(parts[0], parts[1]):
+                yield from self._ways(parts[0], parts[1], after)
+            else:
+                yield self._sequence(parts[0], parts[1], after)
         elif kind is Kind.CALL:
             calls[self.rule(parts[0]), after, PLAIN, 0, 0] = None
             if self._facts.nullable_rule(parts[0]):
                 yield after
         elif kind is Kind.ALTERNATION:
-            yield from self._alternatives(parts[0], after)
+            yield from self._ways(parts[0], 0, after)
         elif kind is Kind.OPTIONAL:
             yield self.start(parts[0], after)
             yield after
@@ -300,22 +323,37 @@ class Positions:
     def _node(self, fork: Fork, after: int) -> int:
         return self._intern((Kind.NODE, fork, after), Kind.NODE, (fork, after))
 
-    def _alternatives(self, expr: Alternation, after: int) -> Iterator[int]:
-        listing, others = listed(expr, self._rules)
-        if listing is not None:
-            yield self._add(Kind.LISTING, (listing, 0, len(listing.texts), 0, after))
-        for item in others:
-            yield self.start(item, after)
+    def _ways(self, expr: Alternation | Sequence, index: int, after: int) -> Iterator[int]:
+        """Where an expression can go on: the places of fixed texts as one, where they are many."""
+        listing, others = self._listings.of(expr, index)
+        if listing is None:
+            for item in expr.items:
+                yield self.start(item, after)
+            return
+        yield self._add(Kind.LISTING, (listing, 0, len(listing.texts), 0, after))
+        for other, at, then in others:
+            behind = after if then is None else self._later(*then, after)
+            yield self._sequence(other, at, behind) if isinstance(other, Sequence) else self.start(other, behind)
+
+    def _is_listed(self, expr: Sequence, index: int) -> bool:
+        """Whether the items from one on are optional ones that begin with fixed text, many of them."""
+        if index == len(expr.items) or not is_optional(expr.items[index]):
+            return False
+        return self._listings.of(expr, index)[0] is not None
 
     def _listing_place(self, at: int, terminals: dict[int, None]) -> Iterator[int]:
         listing, low, high, depth, after = self.parts[at]
         first = low
         while low < high and len(listing.texts[low]) == depth:
-            rest = listing.rests[low]
-            yield after if rest is None else self._sequence(rest, 1, after)
+            yield self._behind_listed(listing, low, after)
             low += 1
         if low < high:
             terminals[at if low == first else self._add(Kind.LISTING, (listing, low, high, depth, after))] = None
+
+    def _behind_listed(self, listing: Listing, at: int, after: int) -> int:
+        rest, then = listing.rests[at], listing.thens[at]
+        behind = after if then is None else self._later(then[0], then[1], after)
+        return behind if rest is None else self._sequence(rest[0], rest[1], behind)
 
     def _classes_of(self, position: int) -> tuple[tuple[Segment, ...], Any]:
         found = self._classes[position]
@@ -339,3 +377,9 @@ class Positions:
     def _fork_classes(self, fork: Fork, after: int) -> tuple[tuple[Segment, ...], list[int]]:
         below = dict.fromkeys(below for _, _, below in fork.branches)
         return fork.segments, [self._node(place, after) if isinstance(place, Fork) else after for place in below]
+
+
+def _is_large(body: Expr) -> bool:
+    return any(
+        isinstance(expr, Alternation | Sequence) and len(expr.items) >= LARGE for expr in (body, *children(body))
+    )

@@ -106,6 +106,10 @@ class RegularUnit:
         """The state no single token can tell from this one."""
         return state
 
+    def alike(self, state: int) -> None:
+        """Nothing is counted, so there is no simpler state."""
+        del state
+
     def covered(self, state: int) -> Covered:
         """The tokens that stay inside the unit from a state on, and where it can end."""
         with self._lock:

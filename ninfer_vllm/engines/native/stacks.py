@@ -37,7 +37,8 @@ class Stacks:
         self._numbers: dict[tuple[Frame, ...], int] = {}
         self.frames: list[tuple[Frame, ...]] = []
         self._counts: list[bool] = []
-        self._near: dict[int, int] = {}
+        self._near: dict[int, dict[int, int]] = {far: {}}
+        self._least: dict[int, int] = {}
         self._unions: dict[tuple[int, ...], int] = {}
 
     def intern(self, frames: Iterable[Frame]) -> int:
@@ -62,28 +63,50 @@ class Stacks:
             number = self._unions[key] = self.intern(frames)
         return number
 
-    def near(self, stack: int) -> int:
-        """The stack with all counts brought down to where one token could still tell them from others."""
+    def least_count(self, stack: int) -> int:
+        """The least count that matters in the stack and below; `ANY_TIME` where nothing is counted."""
+        if stack < 0 or not self._counts[stack]:
+            return ANY_TIME
+        found = self._least.get(stack)
+        if found is None:
+            counts = {ANY_TIME}
+            seen = {stack}
+            todo = [stack]
+            while todo:
+                for _, width, low, _, below in self.frames[todo.pop()]:
+                    if width != PLAIN and low > 0:
+                        counts.add(low)
+                    if below >= 0 and self._counts[below] and below not in seen:
+                        seen.add(below)
+                        todo.append(below)
+            found = self._least[stack] = min(counts)
+        return found
+
+    def near(self, stack: int, far: int | None = None) -> int:
+        """The stack with all counts brought down to where a token of `far` bytes could tell them from others."""
         if stack < 0 or not self._counts[stack]:
             return stack
-        found = self._near.get(stack)
+        bytes_seen = self._far if far is None else far
+        known = self._near.setdefault(bytes_seen, {})
+        found = known.get(stack)
         if found is None:
             todo = [stack]
             while todo:
                 at = todo[-1]
                 below = [frame[4] for frame in self.frames[at]]
-                missing = [other for other in below if other >= 0 and self._counts[other] and other not in self._near]
+                missing = [other for other in below if other >= 0 and self._counts[other] and other not in known]
                 if missing:
                     todo.extend(missing)
                 else:
-                    self._near[todo.pop()] = self.intern(self._near_frames(at))
-            found = self._near[stack]
+                    known[todo.pop()] = self.intern(self._near_frames(at, bytes_seen))
+            found = known[stack]
         return found
 
-    def _near_frames(self, stack: int) -> Iterator[Frame]:
+    def _near_frames(self, stack: int, far: int) -> Iterator[Frame]:
+        known = self._near[far]
         for position, width, low, high, below in self.frames[stack]:
-            lower = self._near.get(below, below)
-            counts = (PLAIN, 0, 0) if width == PLAIN else nearer(width, low, high, self._far)
+            lower = known.get(below, below)
+            counts = (PLAIN, 0, 0) if width == PLAIN else nearer(width, low, high, far)
             yield (position, *counts, lower)
 
 

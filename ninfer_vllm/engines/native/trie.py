@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,11 @@ class Trie:
     end: Ints
     first: Ints
     tokens: Ints
+    deepest: Ints = field(init=False)
+    """The depth of the deepest node of each subtree."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "deepest", compiled_kernels().deepest_below(self.depth))
 
     @property
     def arrays(self) -> TrieArrays:

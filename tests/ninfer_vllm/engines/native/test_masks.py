@@ -7,12 +7,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from ninfer_vllm.engines.native import masks
+from ninfer_vllm.automata.charset import CharSet
+from ninfer_vllm.engines.native import automaton, listings, masks
 from ninfer_vllm.engines.native.engine import NativeEngine, NativeGrammar
 from ninfer_vllm.engines.protocol import Matcher
 from ninfer_vllm.errors import Unsatisfiable, UnsupportedByEngine
 from ninfer_vllm.grammar.checks import productive_rules, prune
-from ninfer_vllm.grammar.ir import Grammar
+from ninfer_vllm.grammar.ir import Alternation, Chars, Expr, Grammar, Literal, Repeat, Rule, Sequence
 from tests.support import grammars as narrow_domain
 from tests.support import wide_grammars as wide_domain
 from tests.support.grammars import grammars
@@ -84,6 +85,56 @@ def test_walks_that_are_stopped_at_every_turn_find_the_same(monkeypatch: pytest.
         found = compiled(engine, wide_domain.wide_grammar(seed))
         if found is not None:
             walk_wide(found, prune(wide_domain.wide_grammar(seed)), random.Random(seed))
+
+
+@pytest.mark.contract("GEN-1", "MSK-1")
+@pytest.mark.parametrize("family", ["any", "text before a mark", "optional parts"])
+def test_masks_are_those_of_a_plain_scan_where_every_shortcut_is_taken(
+    monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    monkeypatch.setattr(automaton, "FEWEST_ALIKE", 1)
+    monkeypatch.setattr(listings, "LISTED", 2)
+    engine = NativeEngine(wide_domain.wide_vocabulary())
+    for seed in range(SEEDS_A_TEST):
+        grammar = FAMILIES[family](seed)
+        found = compiled(engine, grammar)
+        if found is not None:
+            walk_wide(found, prune(grammar), random.Random(seed))
+
+
+def marked(seed: int) -> Grammar:
+    """Free text, a mark and counted text: what was read is forgotten, or counts as a mark, or both."""
+    rng = random.Random(seed)
+    free, other = (Chars(rng.choice([wide_domain.LETTERS, wide_domain.DIRECT])) for _ in range(2))
+    mark = rng.choice([Literal(b"a"), Literal(b"ab"), Chars(CharSet.from_chars("ab")), Chars(CharSet.from_chars("é"))])
+    minimum = rng.randint(0, 5)
+    counted = Repeat(other, minimum, minimum + rng.choice([0, 0, 1, 3]))
+    end = rng.choice([Literal(b""), Literal(b'"'), Chars(CharSet.from_chars("bc"))])
+    return Grammar({"root": Sequence((Repeat(free, 0, None), mark, counted, end))}, "root")
+
+
+def optional_parts(seed: int) -> Grammar:
+    """Parts that may be left out, each in the rule before the next one or beside it."""
+    rng = random.Random(seed)
+    rules: dict[str, Expr] = {}
+    for at in range(5):
+        inner = rng.choice([Chars(wide_domain.LETTERS), Literal(b"b"), Repeat(Literal(b"a"), 0, 2), Literal(b"")])
+        part = Sequence((Literal(rng.choice(wide_domain.STARTS)), inner))
+        following = Rule(f"r{at + 1}")
+        beside = Repeat(Sequence((Literal(rng.choice(wide_domain.STARTS)), inner)), 0, 1)
+        rules[f"r{at}"] = rng.choice(
+            [
+                Sequence((Repeat(part, 0, 1), following)),
+                Sequence((Repeat(part, 0, 1), beside, beside, following)),
+                Alternation((Sequence((*part.items, following)), following)),
+                Sequence((Repeat(part, 0, 1), Repeat(Chars(wide_domain.DIRECT), 0, 1), following)),
+            ]
+        )
+    rules["r5"] = rng.choice([Literal(b""), Literal(b'"'), Repeat(Literal(b"c"), 0, 1), Chars(wide_domain.LETTERS)])
+    return Grammar(rules, "r0")
+
+
+FAMILIES = {"any": wide_domain.wide_grammar, "text before a mark": marked, "optional parts": optional_parts}
 
 
 def walk_wide(found: NativeGrammar, grammar: Grammar, rng: random.Random) -> None:
