@@ -100,3 +100,7 @@ def is_valid(validator: Draft202012Validator, value: Any) -> bool:
     except RecursionError:
         assume(False)
         raise
+    except BaseException as panic:
+        # The validator's own tables panic where Python's stack ends inside them.
+        assume("RecursionError" not in str(panic))
+        raise
