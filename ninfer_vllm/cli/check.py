@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any, get_args
+from typing import Any
 
-from ninfer_vllm.cli.inputs import UnusableInput, read_text
+from ninfer_vllm.cli.inputs import UnusableInput, add_unknown_keywords, read_text
 from ninfer_vllm.cli.problems import problems_of
 from ninfer_vllm.cli.screen import screen
 from ninfer_vllm.cli.sources import SOURCE_KINDS, constraint_from, kind_of
-from ninfer_vllm.constraint import UnknownKeywords
 from ninfer_vllm.errors import ConstraintError, Place
 
 SUPPORTED, REFUSED, UNUSABLE = 0, 1, 2
@@ -27,12 +26,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", help=".json (a schema, or a list of choices), .gbnf, .regex, or -")
     parser.add_argument("--kind", choices=SOURCE_KINDS, help="what FILE holds (default: told by its name)")
-    parser.add_argument(
-        "--unknown-schema-keywords",
-        choices=get_args(UnknownKeywords),
-        default="refuse",
-        help="what an unrecognised JSON Schema keyword does (default refuse)",
-    )
+    add_unknown_keywords(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how the answer is printed")
     parser.set_defaults(run=run)
 

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from ninfer_vllm.cli.check import REFUSED, SUPPORTED, UNUSABLE, print_problems
-from ninfer_vllm.cli.inputs import STANDARD_INPUT, UnusableInput, read_text
+from ninfer_vllm.cli.inputs import STANDARD_INPUT, UnusableInput, add_unknown_keywords, read_text
 from ninfer_vllm.cli.screen import screen
 from ninfer_vllm.cli.sources import SOURCE_KINDS, constraint_from, kind_of
-from ninfer_vllm.constraint import OutputConstraint, UnknownKeywords, Whitespace
+from ninfer_vllm.constraint import OutputConstraint, Whitespace
 from ninfer_vllm.errors import ConstraintError
 from ninfer_vllm.grammar.checks import prune
 from ninfer_vllm.grammar.ir import Grammar
@@ -61,12 +61,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="which samples (default 0)")
     parser.add_argument("--all", action="store_true", help=f"print more than {SHOWN} parts and rules")
     parser.add_argument("--whitespace", choices=get_args(Whitespace), default="compact", help="between tokens of JSON")
-    parser.add_argument(
-        "--unknown-schema-keywords",
-        choices=get_args(UnknownKeywords),
-        default="refuse",
-        help="what an unrecognised JSON Schema keyword does (default refuse)",
-    )
+    add_unknown_keywords(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how the answer is printed")
     parser.set_defaults(run=run)
 

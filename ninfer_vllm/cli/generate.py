@@ -6,11 +6,11 @@ import argparse
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from ninfer_vllm.cli.inputs import UnusableInput, model_of, read_text
+from ninfer_vllm.cli.inputs import UnusableInput, add_unknown_keywords, model_of, read_text
 from ninfer_vllm.cli.sources import constraint_from
-from ninfer_vllm.constraint import OutputConstraint, UnknownKeywords
+from ninfer_vllm.constraint import OutputConstraint
 from ninfer_vllm.errors import NInferError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _add_constraint(parser: argparse.ArgumentParser) -> None:
     one.add_argument("--json-object", action="store_true", help="any JSON object")
     one.add_argument("--regex", metavar="REGEX", help="a regular expression for the whole output")
     one.add_argument("--choice", metavar="TEXT", action="append", help="one of several texts; repeat it")
-    group.add_argument("--unknown-schema-keywords", choices=get_args(UnknownKeywords), default="refuse")
+    add_unknown_keywords(group)
 
 
 def _add_sampling(parser: argparse.ArgumentParser) -> None:

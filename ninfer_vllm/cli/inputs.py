@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
+from typing import get_args
 
+from ninfer_vllm.constraint import UnknownKeywords
 from ninfer_vllm.limits import SCHEMA_TEXT_CHARS
 
 STANDARD_INPUT = "-"
@@ -18,6 +21,16 @@ PATH_STARTS = ("/", "./", "../")
 
 class UnusableInput(Exception):
     """Input that cannot even be judged: a missing file, bytes that are no text, an unknown kind."""
+
+
+def add_unknown_keywords(parser: argparse._ActionsContainer) -> None:
+    """Add the option of every command that reads a JSON Schema."""
+    parser.add_argument(
+        "--unknown-schema-keywords",
+        choices=get_args(UnknownKeywords),
+        default="refuse",
+        help="what an unrecognised JSON Schema keyword does (default refuse)",
+    )
 
 
 def read_text(name: str) -> str:

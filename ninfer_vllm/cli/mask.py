@@ -8,10 +8,10 @@ import sys
 from typing import Any, get_args
 
 from ninfer_vllm.cli.check import print_problems
-from ninfer_vllm.cli.inputs import UnusableInput, model_of, read_text
+from ninfer_vllm.cli.inputs import UnusableInput, add_unknown_keywords, model_of, read_text
 from ninfer_vllm.cli.screen import screen
 from ninfer_vllm.cli.sources import SOURCE_KINDS, constraint_from, kind_of
-from ninfer_vllm.constraint import Frame, OutputConstraint, UnknownKeywords
+from ninfer_vllm.constraint import Frame, OutputConstraint
 from ninfer_vllm.errors import ConstraintError, InvalidContinuation
 
 LEGAL, NO_PREFIX, REFUSED = 0, 1, 2
@@ -49,7 +49,7 @@ def add_parser(subparsers: Any) -> None:
     text.add_argument("--prefix", metavar="TEXT", default="", help="the text so far (default: none)")
     text.add_argument("--prefix-file", metavar="FILE", help="the text so far, out of a file, or of -")
     parser.add_argument("--frame", choices=get_args(Frame), default="content", help="where the text starts")
-    parser.add_argument("--unknown-schema-keywords", choices=get_args(UnknownKeywords), default="refuse")
+    add_unknown_keywords(parser)
     parser.add_argument("--all", action="store_true", help=f"print more than {SHOWN} tokens")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how the answer is printed")
     parser.set_defaults(run=run)

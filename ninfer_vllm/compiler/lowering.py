@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -36,8 +35,6 @@ class Lowered:
     key: str
     kind: str
     grammar: bytes
-    seconds: float
-    """CPU seconds that lowering took in the thread that did it."""
     tool_id: int | None = None
     """The control token that begins a tool call, where the output may hold one."""
 
@@ -162,16 +159,13 @@ class LoweringCache:
             result.set_result(lowered)
 
     def _lower(self, key: str, constraint: OutputConstraint) -> Lowered:
-        started = time.thread_time()
         vocabulary = self._vocabulary() if constraint.kind == "grammar" else None
-        data = encode(prune(lower(constraint, vocabulary)))
-        return Lowered(key, constraint.kind, data, time.thread_time() - started)
+        return Lowered(key, constraint.kind, encode(prune(lower(constraint, vocabulary))))
 
     def _lower_tools(self, key: str, plan: ToolPlan) -> Lowered:
-        started = time.thread_time()
         body = None if plan.body is None else lower(plan.body)
         data = encode(prune(plan.lower(body)))
-        return Lowered(key, "tools", data, time.thread_time() - started, plan.open_id if plan.has_calls else None)
+        return Lowered(key, "tools", data, plan.open_id if plan.has_calls else None)
 
     def _charge(self, key: str, size: int) -> None:
         with self._lock:

@@ -14,6 +14,7 @@ from ninfer_vllm.errors import ConflictingConstraint, InvalidTools, NInferError
 from ninfer_vllm.host.client_errors import as_client_error
 from ninfer_vllm.host.http_errors import LocatedRefusal, RefusedStream
 from ninfer_vllm.host.http_records import closing
+from ninfer_vllm.host.preparation_time import note_ahead, timed
 from ninfer_vllm.host.prepare import Preparer
 from ninfer_vllm.host.prepared import REQUESTS, Prepared
 from ninfer_vllm.host.requested import (
@@ -127,11 +128,14 @@ async def _located(request: Any, origin: str | None, work: Callable[..., Result]
     Errors: LocatedRefusal.
     """
     try:
-        return await asyncio.get_running_loop().run_in_executor(_lowering_threads, lambda: work(*arguments))
+        loop = asyncio.get_running_loop()
+        result, seconds = await loop.run_in_executor(_lowering_threads, lambda: timed(work, *arguments))
     except NInferError as error:
         if origin == "tools":
             raise LocatedRefusal(error, _place_of_tools(request, error), exact=True) from None
         raise LocatedRefusal(error, origin) from None
+    note_ahead(seconds)
+    return result
 
 
 def _place_of_tools(request: Any, error: NInferError) -> str:

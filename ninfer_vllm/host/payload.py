@@ -19,7 +19,8 @@ class Payload:
     kind: str
     frame: Frame
     grammar: bytes
-    seconds: float
+    seconds: float = 0.0
+    """CPU seconds of preparing this request; next to nothing where another request has lowered the same grammar."""
     budget: int | None = None
     """Tokens that the thinking block may hold (THK-7)."""
     existing: Existing = ()
@@ -33,7 +34,7 @@ class Payload:
     def of(cls, lowered: Lowered, frame: Frame, budget: int | None = None, existing: Existing = ()) -> Payload:
         """The payload of a lowered grammar."""
         return cls(
-            lowered.key, lowered.kind, frame, lowered.grammar, lowered.seconds, budget, existing, lowered.tool_id
+            lowered.key, lowered.kind, frame, lowered.grammar, budget=budget, existing=existing, tool_id=lowered.tool_id
         )
 
     def to_wire(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ninfer_vllm.host.events import OutputParser
 from ninfer_vllm.host.frontend import Frontend, GenericFrontend, frontend_for
 from ninfer_vllm.host.options import PluginOptions
 from ninfer_vllm.host.payload import Payload
+from ninfer_vllm.host.preparation_time import take_ahead, timed
 from ninfer_vllm.host.reasoning_gate import ReasoningGate
 from ninfer_vllm.host.requests import CHAT_TURN, PAYLOAD_KEY, constraint_of, marker_params, refuse_conflicts
 from ninfer_vllm.host.tokenizer import vocabulary_of
@@ -159,13 +160,13 @@ class Preparer:
         marked = extra.pop(PAYLOAD_KEY, None) is CHAT_TURN
         if marked and turn is None:
             turn = ChatTurn()
-        payload = None
+        payload, seconds = None, 0.0
         if constraint is not None:
             with clients_fault():
-                payload = self._payload(constraint, request.prompt_token_ids or (), turn, budget)
+                payload, seconds = timed(self._payload, constraint, request.prompt_token_ids or (), turn, budget)
             sent.structured_outputs = None if payload is None else marker_params()
         if payload is not None:
-            extra[PAYLOAD_KEY] = payload.to_wire()
+            extra[PAYLOAD_KEY] = replace(payload, seconds=take_ahead() + seconds).to_wire()
         sent.extra_args = extra or None
 
     def parser(self, prompt: Sequence[int], tools: ToolConstraint | None, existing: Existing = ()) -> OutputParser:

@@ -14,13 +14,7 @@ import pytest
 
 from tests.architecture.repository import ROOT
 from tests.support import error_table
-
-DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "operations").glob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-NEEDS_ENGINE = re.compile(r"\b(?:from|import) vllm\b|\b(?:SamplingParams|LLM|OpenAI|Anthropic)\(|\b(?:llm|client)\.")
-"""What shows that a snippet needs an engine or a server."""
+from tests.support.snippets import DOCS, FENCE, PAGES, commands, plain_python
 
 
 def test_site_builds_without_a_warning(tmp_path: Path) -> None:
@@ -56,13 +50,7 @@ def test_python_and_json_of_a_page_are_well_formed(page: Path) -> None:
 
 def snippets() -> list[tuple[str, list[str]]]:
     """The Python snippets of each page that need no engine, in order: later ones may use names of earlier ones."""
-    found = []
-    for page in PAGES:
-        blocks = [text for language, text in FENCE.findall(page.read_text(encoding="utf-8")) if language == "python"]
-        plain = [text for text in blocks if not NEEDS_ENGINE.search(text)]
-        if plain:
-            found.append((str(page.relative_to(ROOT)), plain))
-    return found
+    return [(str(page.relative_to(ROOT)), plain) for page in PAGES if (plain := plain_python(page))]
 
 
 @pytest.mark.parametrize(("page", "blocks"), snippets(), ids=[page for page, _ in snippets()])
@@ -70,6 +58,21 @@ def test_snippets_of_a_page_run(page: str, blocks: list[str]) -> None:
     script = "\n".join(blocks)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{page}: {done.stderr[-2000:]}"
+
+
+def shown() -> list[list[str]]:
+    """Every `ninfer` command of the documentation; the options of `serve` are the host's."""
+    found = (words for page in PAGES for words in commands(page) if words[0] != "serve")
+    return [list(words) for words in dict.fromkeys(map(tuple, found))]
+
+
+@pytest.mark.contract("API-6")
+@pytest.mark.parametrize("words", shown(), ids=" ".join)
+def test_commands_of_the_pages_are_understood(words: list[str]) -> None:
+    from ninfer_vllm.cli import main
+
+    own, _ = main._split(words)
+    assert callable(main._parser(own[0]).parse_args(own).run)
 
 
 @pytest.mark.contract("OBS-3")

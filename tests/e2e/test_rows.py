@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ PROMPTS = ["The capital of France is", "Once upon a time", "One, two, three,", "
 FREE = [Ask(prompt, None, {**GREEDY, "max_tokens": 8}) for prompt in PROMPTS]
 DATE_ASK = Ask("The first day of 2024 was", OutputConstraint.regex(DATE), GREEDY)
 CHOICE_ASK = Ask("I like it. This review is", OutputConstraint.choice(["positive", "negative"]), GREEDY)
+
+ADVANCING = ("look_ahead", "preview", "commit", "finish")
+"""What moves a session once it has its matcher."""
 
 HEALTHY = [DATE_ASK, CHOICE_ASK, FREE[0]]
 
@@ -170,8 +175,35 @@ def test_timings_are_absent_unless_asked_for(engine: Engine) -> None:
     assert record.engine == "native"
 
 
+@pytest.mark.contract("SES-7")
+def test_only_the_engines_thread_advances_a_session(engine: Engine) -> None:
+    advanced, engine_thread = engine.call(threads_that_advance, HEALTHY)
+    assert advanced == {name: {engine_thread} for name in ADVANCING}
+
+
 def texts(answer: Answer) -> list[str]:
     return [sample.text for sample in answer.samples]
+
+
+def threads_that_advance(llm: Any, asks: list[Ask]) -> tuple[dict[str, set[int]], int]:
+    """The threads in which each advancing method of a session ran, and the thread that steps the engine."""
+    from ninfer_vllm.session.session import OutputSession
+
+    seen: dict[str, set[int]] = {name: set() for name in ADVANCING}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ADVANCING:
+            patch.setattr(OutputSession, name, _noting(getattr(OutputSession, name), seen[name]))
+        generate(llm, asks)
+    return seen, threading.get_ident()
+
+
+def _noting(method: Callable[..., Any], threads: set[int]) -> Callable[..., Any]:
+    @wraps(method)
+    def noting(*arguments: Any) -> Any:
+        threads.add(threading.get_ident())
+        return method(*arguments)
+
+    return noting
 
 
 def num_words(llm: Any) -> int:

@@ -97,6 +97,7 @@ def run_step(
     *,
     constrained: bool,
     seeds: Sequence[int] | None = None,
+    num_masked: int | None = None,
 ) -> Any:
     """One step of the host's rejection sampler (of its sampler, where nothing is drafted): its output, and our step.
 
@@ -112,7 +113,7 @@ def run_step(
     firsts = starts_of([length + 1 for length in lengths])
     seeds = range(count) if seeds is None else seeds
     rows = [
-        Row(str(at), at, firsts[at], lengths[at], settings.parameters, seeds[at], len(settings.output))
+        Row(str(at), at, firsts[at], lengths[at], settings.parameters, seeds[at], len(settings.output), num_masked)
         for at in range(count)
     ]
     step = ConstrainedStep(rows, set(), is_drafted=any(lengths))

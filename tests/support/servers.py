@@ -33,6 +33,7 @@ class Server:
 
     url: str
     log: Path
+    pid: int
 
     def post(self, path: str, body: Mapping[str, Any], timeout: float = 120) -> httpx.Response:
         """One request."""
@@ -62,7 +63,7 @@ def serving(
             words, stdout=log, stderr=subprocess.STDOUT, env={**_unselected(), **ENVIRONMENT, **(environment or {})},
             start_new_session=True,
         )  # fmt: skip
-    server = Server(f"http://127.0.0.1:{port}", Path(log.name))
+    server = Server(f"http://127.0.0.1:{port}", Path(log.name), process.pid)
     try:
         _wait_until_up(server, process)
         yield server

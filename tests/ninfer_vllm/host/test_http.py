@@ -127,3 +127,22 @@ def test_records_are_added_only_where_a_choice_ends() -> None:
         assert add_to_event(event, records) == event
     chunk = json.loads(ended.removeprefix("data: "))
     assert chunk["ninfer"]["constraint"] == chunk["choices"][0]["constraint"] == records[1].to_json()
+
+
+@pytest.mark.contract("OBS-5", "OBS-1")
+def test_preparation_counts_this_requests_own_work_once() -> None:
+    from ninfer_vllm.host.preparation_time import take_ahead
+
+    preparer = WatchedPreparer()
+    slow = "|".join(f"{number}x" for number in range(3000))
+
+    async def request() -> tuple[float, float]:
+        await prepare(chat(structured_outputs={"regex": slow}), preparer)
+        return take_ahead(), take_ahead()
+
+    async def run() -> list[tuple[float, float]]:
+        return [await asyncio.create_task(request()) for _ in range(2)]
+
+    (cold, counted), (hit, _) = asyncio.run(run())
+    assert cold > 10 * hit
+    assert counted == 0

@@ -32,6 +32,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "ping": {},
 }
 REQUIRED = {"nest": ["shape"], "paint": ["code"]}
+CUT_EVERY = 5
+"""Of so many outputs one is cut at every token and at every byte."""
 POLICIES: dict[str, Any] = {
     "auto": "auto",
     "required": "required",
@@ -71,8 +73,9 @@ def run(dialect: Dialect, policy: str, *, strict: bool, count: int) -> None:
         assert choice.mode != "required" or (whole.calls and not whole.content)
         assert parse(contract, tokens, range) == whole
         assert parse(contract, in_bytes(tokens), range) == whole
-        if at % 25 == 0:
+        if at % CUT_EVERY == 0:
             check_prefixes(contract, tokens)
+            check_prefixes(contract, in_bytes(tokens))
     assert num_calls > 0 or policy == "none"
 
 
