@@ -110,8 +110,16 @@ def measure_engine(
                 asks = asks_of(mode, temperature, num_requests, num_tokens)
                 running.call(timed, asks[:1])
                 texts, count, seconds, steps, accepted = running.call(timed, asks)
-                valid = sum(admits(Person, text) for text in texts)
+                valid = sum(map(is_person, texts))
                 yield Measurement(mode, proposer, temperature, count, seconds, valid, len(asks), steps, accepted)
+
+
+def is_person(text: str) -> bool:
+    """Whether a text is JSON for the schema; free text often is no JSON at all."""
+    try:
+        return admits(Person, text)
+    except ValueError:
+        return False
 
 
 def speculation_of(proposer: str, draft: Path) -> dict[str, Any] | None:
