@@ -73,8 +73,8 @@ class OutputConstraint:
         _require_unicode(self.kind, _require_str("source", self.source))
         if not isinstance(self.literals, tuple):
             raise InvalidChoice("a choice is a tuple of strings")
-        for index, literal in enumerate(self.literals):
-            _literal(index, literal)
+        kept = dict.fromkeys(_literal(index, literal) for index, literal in enumerate(self.literals))
+        object.__setattr__(self, "literals", tuple(kept))
         if not isinstance(self.options, JsonOptions):
             raise ConflictingConstraint("options", f"expected JsonOptions, got {type(self.options).__name__}")
 
@@ -96,10 +96,10 @@ class OutputConstraint:
         """
         if isinstance(literals, str) or not isinstance(literals, Iterable):
             raise InvalidChoice("a choice is a list of strings")
-        kept = tuple(dict.fromkeys(_literal(index, value) for index, value in enumerate(literals)))
-        if not kept:
+        given = tuple(literals)
+        if not given:
             raise InvalidChoice("the list is empty")
-        return cls("choice", "", kept)
+        return cls("choice", "", given)
 
     @classmethod
     def json_object(cls, *, whitespace: Whitespace = "compact") -> OutputConstraint:

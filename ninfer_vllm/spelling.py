@@ -1,4 +1,4 @@
-"""JSON texts of values that a caller gave, or the place of the first part that has none."""
+"""JSON texts of values that a caller gave, or the place of the first part that has none; how places are written."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ def unpaired(text: str) -> int | None:
     return None
 
 
+def child(pointer: str, token: object) -> str:
+    """The JSON Pointer to a member or an item of the value at `pointer`."""
+    return f"{pointer}/{str(token).replace('~', '~0').replace('/', '~1')}"
+
+
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line and column of an offset, both from 1; columns count characters."""
     lines = LINE_END.split(text[:offset])
@@ -45,17 +50,16 @@ def line_and_column(text: str, offset: int) -> tuple[int, int]:
 
 def _fault(schema: object) -> ConstraintError | None:
     """The error of the first part, in reading order, that has no JSON spelling."""
-    todo: list[tuple[object, tuple[str, ...]]] = [(schema, ())]
+    todo: list[tuple[object, str, int]] = [(schema, "", 0)]
     while todo:
-        value, path = todo.pop()
-        pointer = "".join(f"/{token.replace('~', '~0').replace('/', '~1')}" for token in path)
+        value, pointer, depth = todo.pop()
         if not isinstance(value, Mapping | list | tuple):
             reason = _reason(value)
             if reason is not None:
                 return InvalidSchema(pointer, reason)
             continue
-        if len(path) >= NESTING_DEPTH:
-            return LimitExceeded("nesting_depth", NESTING_DEPTH, len(path) + 1, pointer)
+        if depth >= NESTING_DEPTH:
+            return LimitExceeded("nesting_depth", NESTING_DEPTH, depth + 1, pointer)
         if not isinstance(value, dict | list | tuple):
             return InvalidSchema(pointer, f"{type(value).__name__} is not JSON: give a dict")
         members = list(value.items() if isinstance(value, dict) else enumerate(value))
@@ -63,7 +67,7 @@ def _fault(schema: object) -> ConstraintError | None:
             reason = _reason(name) if isinstance(name, str | float | int | None) else f"the key {name!r} is not text"
             if reason is not None:
                 return InvalidSchema(pointer, reason.replace("the text", "a key"))
-        todo.extend((below, (*path, str(name))) for name, below in reversed(members))
+        todo.extend((below, child(pointer, name), depth + 1) for name, below in reversed(members))
     return None
 
 

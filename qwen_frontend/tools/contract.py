@@ -9,8 +9,9 @@ from typing import Any
 
 from ninfer_vllm.constraint import Dialect, JsonOptions, OutputConstraint, ToolChoice, ToolConstraint
 from ninfer_vllm.errors import ConstraintError, InvalidTools, MalformedSchemaText, UnsupportedSchema
-from ninfer_vllm.languages.json_schema.document import Json, child, read_document
+from ninfer_vllm.languages.json_schema.document import Json, read_document
 from ninfer_vllm.languages.json_schema.members import ClosedObject
+from ninfer_vllm.spelling import child
 from qwen_frontend.tools.hints import Hints
 
 CACHED_CONTRACTS = 64

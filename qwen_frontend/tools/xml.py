@@ -18,9 +18,9 @@ from ninfer_vllm.automata.nfa import NfaBuilder
 from ninfer_vllm.automata.work import remembered
 from ninfer_vllm.errors import ConstraintError, UnrepresentableToolValue, UnsupportedSchema
 from ninfer_vllm.grammar.ir import Chars, Expr, Grammar, Regular, Repeat, alternation, sequence, text
-from ninfer_vllm.languages.json_schema.document import child
 from ninfer_vllm.languages.json_schema.members import MemberTexts
 from ninfer_vllm.languages.json_schema.shapes import Shape
+from ninfer_vllm.spelling import child
 from qwen_frontend.tools.contract import Tool, placed
 
 OPEN_FUNCTION, CLOSE_FUNCTION = "<function=", "</function>"

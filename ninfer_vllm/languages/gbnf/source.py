@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
 from ninfer_vllm.errors import InvalidGrammar
-
-LINE_END = re.compile(r"\r\n|\r|\n")
+from ninfer_vllm.spelling import LINE_END
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from ninfer_vllm.errors import InvalidSchema, UnsupportedSchema
 from ninfer_vllm.languages.json_schema import checks, composition, containers
 from ninfer_vllm.languages.json_schema.dialects import Dialect, named_dialect
-from ninfer_vllm.languages.json_schema.document import Json, child
+from ninfer_vllm.languages.json_schema.document import Json
 from ninfer_vllm.languages.json_schema.formats import FORMATS, NOT_REGULAR, RANGES, range_bounds, text_automaton
 from ninfer_vllm.languages.json_schema.literals import Constant, constant, exact_number
 from ninfer_vllm.languages.json_schema.patterns import search_pattern
 from ninfer_vllm.languages.json_schema.reader import NodeReader, Reader
 from ninfer_vllm.languages.json_schema.schema import TYPE_NAMES, Bound, Divisor, Pattern, Type
+from ninfer_vllm.spelling import child
 
 
 def read_node(pointer: str, value: dict[str, Json], dialect: Dialect, *, ignores_unknown: bool) -> NodeReader:

@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import cast
 
 from ninfer_vllm.errors import InvalidSchema, LimitExceeded
-from ninfer_vllm.languages.json_schema.document import Json, child
+from ninfer_vllm.languages.json_schema.document import Json
 from ninfer_vllm.languages.json_schema.literals import exact_number
 from ninfer_vllm.limits import REPEAT_BOUND
+from ninfer_vllm.spelling import child
 
 
 def keyword_at(pointer: str) -> str:

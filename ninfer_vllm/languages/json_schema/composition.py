@@ -12,10 +12,11 @@ from typing import Literal
 from ninfer_vllm.errors import InvalidSchema
 from ninfer_vllm.languages.json_schema import checks
 from ninfer_vllm.languages.json_schema.containers import children
-from ninfer_vllm.languages.json_schema.document import Json, child
+from ninfer_vllm.languages.json_schema.document import Json
 from ninfer_vllm.languages.json_schema.names import ANY_VALUE, NO_VALUE, derived, negated
 from ninfer_vllm.languages.json_schema.reader import NodeReader, Reader
 from ninfer_vllm.languages.json_schema.schema import Applicator, Node
+from ninfer_vllm.spelling import child
 
 
 def _read_ref(reader: NodeReader, value: Json, pointer: str) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from ninfer_vllm.errors import InvalidSchema
 from ninfer_vllm.languages.json_schema import checks
 from ninfer_vllm.languages.json_schema.dialects import Dialect
-from ninfer_vllm.languages.json_schema.document import Json, child
+from ninfer_vllm.languages.json_schema.document import Json
 from ninfer_vllm.languages.json_schema.patterns import search_pattern
 from ninfer_vllm.languages.json_schema.reader import NodeReader, Reader
 from ninfer_vllm.languages.json_schema.schema import Containment, Length
+from ninfer_vllm.spelling import child
 
 
 def limit(value: Json, pointer: str) -> Length:

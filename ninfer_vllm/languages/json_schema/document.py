@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from ninfer_vllm.errors import LimitExceeded, MalformedSchemaText
 from ninfer_vllm.limits import NESTING_DEPTH, SCHEMA_TEXT_CHARS
+from ninfer_vllm.spelling import child
 
 INTEGER_DIGITS = 400
 """Digits of an integer that is kept as one: more than any binary64 value has; longer ones stay spellings."""
@@ -40,11 +41,6 @@ def read_document(text: str) -> Json:
     if len(text) > SCHEMA_TEXT_CHARS:
         raise LimitExceeded("schema_text_chars", SCHEMA_TEXT_CHARS, len(text))
     return _Reader(text).document()
-
-
-def child(pointer: str, token: str | int) -> str:
-    """The pointer to a member or an item of the value at `pointer`."""
-    return f"{pointer}/{str(token).replace('~', '~0').replace('/', '~1')}"
 
 
 class _Reader:

@@ -10,11 +10,10 @@ from math import isinf
 from sys import float_info
 
 from ninfer_vllm.errors import UnsupportedSchema
-from ninfer_vllm.languages.json_schema.document import Json, Numeral, child
+from ninfer_vllm.languages.json_schema.document import Json, Numeral
+from ninfer_vllm.spelling import child
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-
-FLOAT_MAX = float_info.max
 
 SPELLING_CHARS = 1_000
 """Characters of a number that is compared exactly: no binary64 value needs as many."""
@@ -63,7 +62,7 @@ def exact_number(value: Json, pointer: str, keyword: str) -> Fraction | None:
         raise UnsupportedSchema(
             pointer,
             keyword,
-            f"the number {_shown(value)} is beyond the range of binary64: {FLOAT_MAX!r} is the last",
+            f"the number {_shown(value)} is beyond the range of binary64: {float_info.max!r} is the last",
         )
     if len(value.spelling) > SPELLING_CHARS or parsed == 0 or Fraction(repr(parsed)) != Fraction(value.spelling):
         raise UnsupportedSchema(pointer, keyword, f"parsing rounds the number {_shown(value)}: write {parsed!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ninfer_vllm.errors import LimitExceeded
 
@@ -16,4 +17,4 @@ def located(pointer: str) -> Iterator[None]:
     except LimitExceeded as error:
         if error.pointer is not None:
             raise
-        raise LimitExceeded(error.limit, error.allowed, error.given, pointer, error.offset) from None
+        raise replace(error, pointer=pointer) from None

@@ -7,7 +7,7 @@ here read the texts themselves, not their JSON spelling.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from ninfer_vllm.automata.algebra import NO_TEXT, finite, intersection, union
@@ -17,7 +17,7 @@ from ninfer_vllm.automata.lengths import limited
 from ninfer_vllm.constraint import JsonOptions
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.grammar.ir import Expr, Grammar
-from ninfer_vllm.languages.json_schema.document import Json, child
+from ninfer_vllm.languages.json_schema.document import Json
 from ninfer_vllm.languages.json_schema.emptiness import blame, inhabited_keys, is_inhabited
 from ninfer_vllm.languages.json_schema.intersect import Reducer
 from ninfer_vllm.languages.json_schema.literals import Value, spell
@@ -40,6 +40,7 @@ from ninfer_vllm.languages.json_schema.shapes import (
 )
 from ninfer_vllm.languages.json_schema.tokens import SPACED
 from ninfer_vllm.limits import AUTOMATON_LENGTH
+from ninfer_vllm.spelling import child
 
 IN_BRACKETS = r"\[[^]*\]"
 IN_BRACES = r"\{[^]*\}"
@@ -76,7 +77,7 @@ class MemberTexts:
                 parts.append(intersection(allowed, finite(sorted(self.constants))))
             return parts[0] if len(parts) == 1 else reduce(union, parts, NO_TEXT)
         except LimitExceeded as error:
-            raise LimitExceeded(error.limit, error.allowed, error.given, self.pointer, error.offset) from None
+            raise replace(error, pointer=self.pointer) from None
 
     def is_apart(self, texts: Dfa) -> bool:
         """Whether no text is the JSON text of a value that is no string, arrays and objects taken by their brackets."""

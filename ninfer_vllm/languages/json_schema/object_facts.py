@@ -16,11 +16,11 @@ from ninfer_vllm.automata.questions import num_texts, texts
 from ninfer_vllm.automata.work import spend
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.admits import member_names
-from ninfer_vllm.languages.json_schema.document import child
 from ninfer_vllm.languages.json_schema.names import ANY_VALUE, NO_VALUE, place
 from ninfer_vllm.languages.json_schema.schema import ANY_LENGTH, Length, Node, Pattern, Presence, Schema
 from ninfer_vllm.languages.json_schema.shapes import ANY, Field, Key, Object, Others, Shape
 from ninfer_vllm.limits import KEY_CLASSES
+from ninfer_vllm.spelling import child
 
 LISTED_KEYS = 64
 """Keys of a class that are written out as fields."""

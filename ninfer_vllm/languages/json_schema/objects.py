@@ -79,9 +79,7 @@ def counted_object_text(
         shared = [expr if expr in (NOTHING, EMPTY_TEXT) else share("members", expr) for expr in rest]
         rest = [text.at_field(at, num_members, shared) for num_members in range(min(at, top) + 1)]
     (begun,) = rest
-    filled = joined(tokens.opening("{"), begun, tokens.closing("}"))
-    # The empty object is written in its own way, so that nothing but it is said twice.
-    return alternation(tokens.empty("{}"), filled) if text.may_be_empty else filled
+    return text.whole(begun)
 
 
 def any_order_object_text(
@@ -105,8 +103,7 @@ def any_order_object_text(
         spend(OPTION_STEPS * (1 + len(members)))
         body = text.behind_set(written, rest)
         rest[written] = share("members", body) if written and body not in (NOTHING, EMPTY_TEXT) else body
-    filled = joined(tokens.opening("{"), rest[0], tokens.closing("}"))
-    return alternation(tokens.empty("{}"), filled) if text.may_be_empty else filled
+    return text.whole(rest[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +120,12 @@ class _Counted:
     def may_be_empty(self) -> bool:
         is_needed = any(member.is_required for member in self.members) or bool(self.witnesses)
         return self.count.minimum == 0 and not is_needed
+
+    def whole(self, begun: Expr) -> Expr:
+        """The object, given what may follow its brace."""
+        filled = joined(self.tokens.opening("{"), begun, self.tokens.closing("}"))
+        # The empty object is written in its own way, so that nothing but it is said twice.
+        return alternation(self.tokens.empty("{}"), filled) if self.may_be_empty else filled
 
     def at_field(self, at: int, num_members: int, rest: list[Expr]) -> Expr:
         """What may follow when a field is next; `rest` is what may follow behind it, by the number of members."""

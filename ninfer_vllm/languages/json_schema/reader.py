@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 
 from ninfer_vllm.errors import ConstraintError, UnsupportedSchema
 from ninfer_vllm.languages.json_schema.dialects import Dialect
-from ninfer_vllm.languages.json_schema.document import Json, child
+from ninfer_vllm.languages.json_schema.document import Json
 from ninfer_vllm.languages.json_schema.keywords import find, unknown_reason
 from ninfer_vllm.languages.json_schema.refusals import MAX_PROBLEMS
 from ninfer_vllm.languages.json_schema.schema import Applicator, Node
+from ninfer_vllm.spelling import child
 
 
 class NodeReader:

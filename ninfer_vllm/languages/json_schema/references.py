@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from ninfer_vllm.errors import InvalidSchema, UnsupportedSchema
-from ninfer_vllm.languages.json_schema.document import Json, child
+from ninfer_vllm.languages.json_schema.document import Json
+from ninfer_vllm.spelling import child
 
 ARRAY_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 BAD_ESCAPE = re.compile(r"~(?![01])")
