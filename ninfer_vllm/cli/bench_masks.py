@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ninfer_vllm.compiler.warming import warm_up
 from ninfer_vllm.constraint import OutputConstraint
 from ninfer_vllm.engines.peers import Llguidance, Peer, PeerMatcher, StockXgrammar
 from ninfer_vllm.engines.selection import engine_for
@@ -83,6 +84,7 @@ class Ours:
 
     def __init__(self, domain: Domain) -> None:
         self._engine = engine_for("native", domain.vocabulary)
+        warm_up(self._engine, len(domain.vocabulary))
 
     def open(self, schema: Any) -> PeerMatcher:
         """Lower and compile a schema, and open a matcher."""

@@ -14,9 +14,10 @@ from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
 
 from ninfer_vllm.compiler.compiler import Compiled, Compiler
 from ninfer_vllm.compiler.observed import Observed
+from ninfer_vllm.compiler.warming import warm_up
 from ninfer_vllm.engines.selection import engine_for
 from ninfer_vllm.errors import CompileFailed, MatcherInconsistency, NInferError
-from ninfer_vllm.host.frontend import frontend_for
+from ninfer_vllm.host.frontend import frontend_for, state_template
 from ninfer_vllm.host.grammar import SessionGrammar
 from ninfer_vllm.host.host_version import FIXED_MASK_STRIDE
 from ninfer_vllm.host.options import PluginOptions
@@ -43,6 +44,8 @@ class SessionManager(StructuredOutputManager):
     def __init__(self, vllm_config: VllmConfig, options: PluginOptions) -> None:
         super().__init__(vllm_config)
         self.options = options
+        # The host leaves the tokenizer out where it is told to start without one.
+        state_template(getattr(self, "tokenizer", None), options.chat_template)
         self.sessions: dict[str, OutputSession] = {}
         self.released: dict[str, tuple[OutputSession, int]] = {}
         """Sessions that ended since the last step's outputs were published, and the API servers they belong to."""
@@ -69,6 +72,8 @@ class SessionManager(StructuredOutputManager):
     def compiler(self) -> Compiler:
         """The compiler over this model's vocabulary."""
         engine = engine_for(self.options.engine, self.vocabulary, timeout_s=self.options.grammar_compile_timeout)
+        if self.options.engine == "native":
+            warm_up(engine, len(self.vocabulary))
         return Compiler(engine, len(self.vocabulary), cache_bytes=self.options.grammar_cache_bytes)
 
     @cached_property

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from ninfer_vllm.compiler.warming import warm_up
 from ninfer_vllm.constraint import OutputConstraint
 from ninfer_vllm.engines.native.engine import NativeEngine
 from ninfer_vllm.engines.protocol import CompiledGrammar, Matcher
@@ -167,6 +168,9 @@ def opener(name: str, domain: Domain) -> Callable[[Case], Any]:
         return peer.open
     engine = NativeEngine(domain.vocabulary) if name == "native" else XgrammarEngine(domain.vocabulary, timeout_s=60)
     engine.compile(WARM_UP).matcher().fill(np.zeros(domain.vocabulary.words, np.int32))
+    if name == "native":
+        # As the engine core does before its first request.
+        warm_up(engine, len(domain.vocabulary))
     return lambda case: Opened(engine.compile(case.grammar))
 
 

@@ -11,8 +11,10 @@ Words = npt.NDArray[np.uint32]
 Grid = npt.NDArray[np.int32]
 """Of two dimensions."""
 
-TrieArrays = tuple[npt.NDArray[np.uint8], Ints, Ints, Ints, Ints]
-"""The arrays `byte`, `depth`, `end`, `first` and `tokens` of a `Trie`."""
+Nodes = npt.NDArray[np.int64]
+
+TrieArrays = tuple[Nodes, Ints, Ints]
+"""The arrays `nodes`, `first` and `tokens` of a `Trie`."""
 
 Octets = npt.NDArray[np.uint8]
 

@@ -33,11 +33,9 @@ class GrammarWalker(Walker):
             return self._upon(automaton.without(state, others), others)
         for (unit, inner_state, after), stack in units:
             inner = unit.covered(inner_state)
-            if row is None:
-                row = inner.row.copy()
-            else:
-                row |= inner.row
+            row = inner.row if row is None else row | inner.row
             if len(inner.exits):
+                row = row if row.flags.writeable else row.copy()
                 behind = automaton.enter(((after, stack),))
                 skipped = self.lacking(row) if self._may_skip(behind) else NO_SKIPS
                 exits.append(self.walk_on(self.below(inner.exits), behind, row, skipped))
@@ -46,7 +44,7 @@ class GrammarWalker(Walker):
         assert row is not None
         if others is not None:
             rest = self.covered(others)
-            row |= rest.row
+            row = row | rest.row
             exits.append(rest.exits)
         return row, self._joined(exits)
 

@@ -153,7 +153,7 @@ class Run:
                 named = row_of([token for token in ids if 0 <= token < self.width], self.width).view(np.uint32)
                 row = row | (named & domain.named if kind is Kind.TOKEN else domain.spelled & ~named)
         row = self._walker.rows.shared(row)
-        return Mask(row.view(np.int32), is_empty=row is self._walker.rows.empty)
+        return Mask(row.view(np.int32), is_empty=not row.any())
 
     def _move(self, state: int, token: int) -> int:
         automaton, vocabulary = self.automaton, self._domain.vocabulary

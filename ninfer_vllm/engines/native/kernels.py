@@ -1,11 +1,12 @@
 """The walks over the vocabulary's trie as machine code; they hold no lock of the interpreter.
 
-Theory of operation. The trie lies in preorder: node 0 is the root, `end[n]` is the first node behind the subtree of n,
-and the tokens that end at n are `tokens[first[n] : first[n + 1]]`. A walk keeps the automaton's state at every depth. A
-dead transition skips the subtree. So does a transition that was never computed, but the walk notes the place: the
-caller computes what is missing and walks those subtrees next. A portal, a state whose parts other automata know, is
-not walked through either. A stretch is a row of numbers: first node, node behind the last one, and the state (with its
-offset into a fixed text) in which the first node's byte is read; below a portal the offset is -1.
+Theory of operation. The trie lies in preorder: node 0 is the root, and the tokens that end at n are
+`tokens[first[n] : first[n + 1]]`. `nodes[n]` holds a node's byte, its depth, and the first node behind its subtree in
+one number, so that a sibling that is passed over costs one access to memory. A walk keeps the automaton's state at
+every depth. A dead transition skips the subtree. So does a transition that was never computed, but the walk notes the
+place: the caller computes what is missing and walks those subtrees next. A portal, a state whose parts other automata
+know, is not walked through either. A stretch is a row of numbers: first node, node behind the last one, and the state
+(with its offset into a fixed text) in which the first node's byte is read; below a portal the offset is -1.
 
 Compiling takes seconds, once a machine: Numba's own cache keeps the code below NUMBA_CACHE_DIR, beside this file, or in
 the user's cache folder. Import this module only through `compiled`.
@@ -39,11 +40,15 @@ Stack = tuple[Ints, Ints]
 
 I4, U4 = types.Array(types.int32, 1, "C"), types.Array(types.uint32, 1, "C")
 U1, U2 = types.Array(types.uint8, 1, "C"), types.Array(types.uint16, 1, "C")
-TRIE = types.Tuple((U1, I4, I4, I4, I4))
+I8 = types.Array(types.int64, 1, "C")
+TRIE = types.Tuple((I8, I4, I4))
 TABLES = types.Tuple((I4, I4, U2, I4, U1, I4, I4, U1))
 STACK = types.UniTuple(I4, 2)
 GRID = types.Array(types.int32, 2, "C")
 FOUND = types.Tuple((U4, I4, GRID, GRID))
+
+DEPTH = 0xFFFFFF
+"""The bits of a depth, once the byte is shifted out."""
 
 Found = tuple[Words, Ints, Grid, Grid]
 """The row; room for exits, or none where they are not wanted; stretches left out; transitions needed for them."""
@@ -94,7 +99,7 @@ def walk(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost more t
     not, there was no room for more. Exits are nodes with a subtree at which the automaton may end. Subtrees of nodes
     that are `skipped`, where there are any, stay as they are.
     """
-    byte, depth, end, first, tokens = trie
+    nodes, first, tokens = trie
     row_of, map_of, maps, pool, flags, text_of, length_of, texts = tables
     row, exits, missing, needs = found
     states, offsets = stack
@@ -105,16 +110,18 @@ def walk(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost more t
         last = stretches[at, 1]
         if node < 0:
             node = stretches[at, 0]
-            states[depth[node] - 1], offsets[depth[node] - 1] = stretches[at, 2], stretches[at, 3]
+            level = (nodes[node] >> 8 & DEPTH) - 1
+            states[level], offsets[level] = stretches[at, 2], stretches[at, 3]
         while node < last:
+            behind = nodes[node] >> 32
             if skips and skipped[node]:
-                node = end[node]
+                node = behind
                 continue
-            level = depth[node]
+            level, byte = nodes[node] >> 8 & DEPTH, nodes[node] & 255
             state, offset = states[level - 1], offsets[level - 1]
             if text_of[state] >= 0:
                 target = state
-                if texts[text_of[state] + offset] != byte[node]:
+                if texts[text_of[state] + offset] != byte:
                     target = DEAD
                 elif offset + 1 == length_of[state]:
                     target = pool[row_of[state]]
@@ -122,24 +129,24 @@ def walk(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost more t
             else:
                 target = row_of[state]
                 if target != UNKNOWN:
-                    target = pool[target + maps[map_of[state] + byte[node]]]
+                    target = pool[target + maps[map_of[state] + byte]]
                 offset = 0
             if target == DEAD:
-                node = end[node]
+                node = behind
                 continue
-            is_left = target == UNKNOWN or (flags[target] & PORTAL and end[node] > node + 1)
+            is_left = target == UNKNOWN or (flags[target] & PORTAL and behind > node + 1)
             if is_left and (
                 num_missing == missing.shape[0]
-                or (target == UNKNOWN and not note_need(tables, needs, place, state, np.int32(byte[node])))
+                or (target == UNKNOWN and not note_need(tables, needs, place, state, np.int32(byte)))
             ):
                 place[0], place[1], place[2], place[3] = at, node, num_exits, num_missing
                 return False
             if is_left:
-                missing[num_missing, 0], missing[num_missing, 1] = node, end[node]
+                missing[num_missing, 0], missing[num_missing, 1] = node, behind
                 missing[num_missing, 2], missing[num_missing, 3] = state, offsets[level - 1]
                 num_missing += 1
             if target == UNKNOWN:
-                node = end[node]
+                node = behind
                 continue
             if is_left:
                 missing[num_missing - 1, 0] = node + 1
@@ -148,10 +155,10 @@ def walk(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost more t
             states[level], offsets[level] = target, offset
             for index in range(first[node], first[node + 1]):
                 row[tokens[index] >> 5] |= np.uint32(1) << np.uint32(tokens[index] & 31)
-            if flags[target] & ACCEPTS and exits.shape[0] > 0 and end[node] > node + 1:
+            if flags[target] & ACCEPTS and exits.shape[0] > 0 and behind > node + 1:
                 exits[num_exits] = node
                 num_exits += 1
-            node = end[node] if is_left else node + 1
+            node = behind if is_left else node + 1
         node = -1
         at += 1
     place[0], place[1], place[2], place[3] = at, node, num_exits, num_missing
@@ -173,7 +180,7 @@ def walk_beside(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost
     Where both are in the same state the subtree stays as it is. A stretch holds this state and offset, then the other
     ones; `place` is that of `walk`, and the next exit of the other.
     """
-    byte, depth, end, first, tokens = trie
+    nodes, first, tokens = trie
     row_of, map_of, maps, pool, flags, text_of, length_of, texts = tables
     row, exits, missing, needs = found
     at, node, num_exits, num_missing, next_exit = place[0], place[1], place[2], 0, place[5]
@@ -183,12 +190,12 @@ def walk_beside(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost
         last = stretches[at, 1]
         if node < 0:
             node = stretches[at, 0]
-            level = depth[node] - 1
+            level = (nodes[node] >> 8 & DEPTH) - 1
             ours[level], our_offsets[level] = stretches[at, 2], stretches[at, 3]
             theirs[level], their_offsets[level] = stretches[at, 4], stretches[at, 5]
             next_exit = np.searchsorted(other_exits, node)
         while node < last:
-            level = depth[node]
+            level, byte, behind = nodes[node] >> 8 & DEPTH, nodes[node] & 255, nodes[node] >> 32
             target = beside = DEAD
             offset = other_offset = 0
             for states, offsets, is_other in ((ours, our_offsets, False), (theirs, their_offsets, True)):
@@ -196,52 +203,52 @@ def walk_beside(  # noqa: PLR0912, PLR0915, PLR0917 - one loop: inner calls cost
                 found_state, found_offset = DEAD, 0
                 if state >= 0 and text_of[state] >= 0:
                     found_offset = offsets[level - 1] + 1
-                    if texts[text_of[state] + found_offset - 1] == byte[node]:
+                    if texts[text_of[state] + found_offset - 1] == byte:
                         found_state = state
                         if found_offset == length_of[state]:
                             found_state, found_offset = pool[row_of[state]], 0
                 elif state >= 0:
                     found_state = row_of[state]
                     if found_state != UNKNOWN:
-                        found_state = pool[found_state + maps[map_of[state] + byte[node]]]
+                        found_state = pool[found_state + maps[map_of[state] + byte]]
                 if is_other:
                     beside, other_offset = found_state, found_offset
                 else:
                     target, offset = found_state, found_offset
             is_known = num_missing < missing.shape[0]
             if target == UNKNOWN and is_known:
-                is_known = note_need(tables, needs, place, ours[level - 1], np.int32(byte[node]))
+                is_known = note_need(tables, needs, place, ours[level - 1], np.int32(byte))
             if beside == UNKNOWN and is_known:
-                is_known = note_need(tables, needs, place, theirs[level - 1], np.int32(byte[node]))
+                is_known = note_need(tables, needs, place, theirs[level - 1], np.int32(byte))
             if UNKNOWN in (target, beside):
                 if not is_known:
                     place[0], place[1], place[2], place[3], place[5] = at, node, num_exits, num_missing, next_exit
                     return False
-                missing[num_missing, 0], missing[num_missing, 1] = node, end[node]
+                missing[num_missing, 0], missing[num_missing, 1] = node, behind
                 missing[num_missing, 2], missing[num_missing, 3] = ours[level - 1], our_offsets[level - 1]
                 missing[num_missing, 4], missing[num_missing, 5] = theirs[level - 1], their_offsets[level - 1]
                 num_missing += 1
-                node = end[node]
+                node = behind
                 continue
             while next_exit < other_exits.shape[0] and other_exits[next_exit] < node:
                 next_exit += 1
             if target == beside and (target == DEAD or offset == other_offset):
-                while next_exit < other_exits.shape[0] and other_exits[next_exit] < end[node]:
+                while next_exit < other_exits.shape[0] and other_exits[next_exit] < behind:
                     exits[num_exits] = other_exits[next_exit]
                     num_exits += 1
                     next_exit += 1
-                node = end[node]
+                node = behind
                 continue
             if target == DEAD:
-                for index in range(first[node], first[end[node]]):
+                for index in range(first[node], first[behind]):
                     row[tokens[index] >> 5] &= ~(np.uint32(1) << np.uint32(tokens[index] & 31))
-                node = end[node]
+                node = behind
                 continue
             ours[level], our_offsets[level] = target, offset
             theirs[level], their_offsets[level] = beside, other_offset
             for index in range(first[node], first[node + 1]):
                 row[tokens[index] >> 5] |= np.uint32(1) << np.uint32(tokens[index] & 31)
-            if flags[target] & ACCEPTS and exits.shape[0] > 0 and end[node] > node + 1:
+            if flags[target] & ACCEPTS and exits.shape[0] > 0 and behind > node + 1:
                 exits[num_exits] = node
                 num_exits += 1
             node += 1
@@ -272,24 +279,24 @@ def stretches_in_state(ranges: Grid, state: int) -> Grid:
 @_compiled(U1(TRIE, U4))
 def full_below(trie: TrieArrays, row: Words) -> Octets:
     """For each node, whether the row has every token of its subtree."""
-    _, _, end, first, tokens = trie
+    nodes, first, tokens = trie
     lacking = np.zeros(tokens.shape[0] + 1, np.int32)
     for index in range(tokens.shape[0]):
         lacking[index + 1] = lacking[index] + 1 - np.int32(row[tokens[index] >> 5] >> np.uint32(tokens[index] & 31) & 1)
-    found = np.zeros(end.shape[0], np.uint8)
-    for node in range(end.shape[0]):
-        found[node] = lacking[first[end[node]]] == lacking[first[node]]
+    found = np.zeros(nodes.shape[0], np.uint8)
+    for node in range(nodes.shape[0]):
+        found[node] = lacking[first[nodes[node] >> 32]] == lacking[first[node]]
     return found
 
 
 @_compiled(types.void(TRIE, U1, U4))
 def clear_outside(trie: TrieArrays, skipped: Octets, row: Words) -> None:
     """Remove the tokens of the nodes that are not below a skipped one."""
-    _, _, end, first, tokens = trie
+    nodes, first, tokens = trie
     node = 0
-    while node < end.shape[0]:
+    while node < nodes.shape[0]:
         if skipped[node]:
-            node = end[node]
+            node = nodes[node] >> 32
             continue
         for index in range(first[node], first[node + 1]):
             row[tokens[index] >> 5] &= ~(np.uint32(1) << np.uint32(tokens[index] & 31))

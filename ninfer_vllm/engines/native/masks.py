@@ -27,7 +27,7 @@ import numpy as np
 
 from ninfer_vllm.engines.native.arrays import DEAD, PORTAL, Grid, Ints, Octets, Words
 from ninfer_vllm.engines.native.compiled import compiled_kernels
-from ninfer_vllm.engines.native.kinds import WIDE
+from ninfer_vllm.engines.native.kinds import WIDE, Segment
 from ninfer_vllm.engines.native.tables import BYTES, Tables
 from ninfer_vllm.engines.native.trie import Trie
 
@@ -69,6 +69,9 @@ class Walkable(Protocol):
     def supply(self, state: int, byte: int) -> None:
         """Compute a transition that a walk has missed."""
 
+    def segments(self, state: int) -> tuple[Segment, ...]:
+        """The bytes a state reads, in classes."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covered:
@@ -83,12 +86,13 @@ class RowStore:
 
     def __init__(self) -> None:
         self._alike: dict[int, list[Words]] = {}
-        self.empty: Words | None = None
-        """The row without tokens, where one was kept."""
         self.nbytes = 0
 
     def shared(self, row: Words) -> Words:
-        """The kept row that is equal to this one, or this one, which must not change any more."""
+        """The kept row that is equal to this one, or this one, which must not change any more.
+
+        A row that somebody keeps already is given back.
+        """
         if not row.flags.writeable:
             return row
         digest = int(compiled_kernels().digest(row))
@@ -98,8 +102,6 @@ class RowStore:
                 return known
         row.flags.writeable = False
         alike.append(row)
-        if not digest:
-            self.empty = row
         self.nbytes += row.nbytes
         return row
 
@@ -111,7 +113,7 @@ class Walker:
         self._automaton = automaton
         self._trie = trie.arrays
         self._deepest = trie.deepest
-        self._bytes = trie.byte
+        self._branches = trie.branches
         self._end = trie.end
         self._trunk: Grid = np.array(((1, self._end[0], DEAD, 0),), np.int32)[: self._end[0] - 1]
         """Everything below the root, in no state yet."""
@@ -190,7 +192,20 @@ class Walker:
 
     def _walked(self, state: int) -> tuple[Words, Ints]:
         row = np.zeros(self._words, np.uint32)
-        return row, self._walk(in_state(self._trunk, state), row)
+        return row, self._walk(self._entrance(state), row)
+
+    def _entrance(self, state: int) -> Grid:
+        """What a state reads of the trie; where that is little, whatever comes next is known already."""
+        segments = self._automaton.segments(state)
+        if len(segments) > FEW:
+            return in_state(self._trunk, state)
+        found = []
+        for low, high, _ in segments:
+            first, last = self._branches[low], self._branches[high + 1]
+            if first < last:
+                self._automaton.supply(state, low)
+                found.append((first, last, state, 0))
+        return np.array(found, np.int32) if found else NO_STRETCHES
 
     def lacking(self, row: Words) -> Octets:
         """What a walk for a row may skip: the nodes whose subtrees it has already. Exits are not looked for there."""

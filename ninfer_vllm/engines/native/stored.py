@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ninfer_vllm.engines.native.arrays import TrieArrays
+from ninfer_vllm.engines.native.arrays import Ints, Octets
 from ninfer_vllm.engines.native.compiled import code_folder
 from ninfer_vllm.vocabulary import Vocabulary
 
@@ -22,6 +22,9 @@ LAYOUT = b"ninfer trie 1"
 """Changes whenever the arrays or how they are made do."""
 
 DIGEST_BYTES = 32
+StoredArrays = tuple[Octets, Ints, Ints, Ints, Ints]
+"""The arrays `byte`, `depth`, `end`, `first` and `tokens` of a `Trie`."""
+
 TYPES = (np.uint8, np.int32, np.int32, np.int32, np.int32)
 """Of the arrays of `Trie`, in order."""
 
@@ -36,7 +39,7 @@ def content_key(vocabulary: Vocabulary) -> str:
     return digest.hexdigest()
 
 
-def stored_arrays(key: str) -> TrieArrays | None:
+def stored_arrays(key: str) -> StoredArrays | None:
     """The arrays of a trie, where a whole and unharmed file of that key is there."""
     path = _path(key)
     if path is None:
@@ -60,7 +63,7 @@ def stored_arrays(key: str) -> TrieArrays | None:
     return byte, depth, end_of, first, tokens
 
 
-def store_arrays(key: str, arrays: TrieArrays) -> None:
+def store_arrays(key: str, arrays: StoredArrays) -> None:
     """Keep the arrays of a trie, where the folder can be written."""
     path = _path(key)
     if path is None:

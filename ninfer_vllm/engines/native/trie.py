@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ninfer_vllm.engines.native.arrays import Ints, TrieArrays
+from ninfer_vllm.engines.native.arrays import Ints, Nodes, TrieArrays
 from ninfer_vllm.engines.native.compiled import compiled_kernels
 from ninfer_vllm.engines.native.stored import content_key, store_arrays, stored_arrays
 from ninfer_vllm.vocabulary import TokenClass, Vocabulary
@@ -32,14 +32,23 @@ class Trie:
     tokens: Ints
     deepest: Ints = field(init=False)
     """The depth of the deepest node of each subtree."""
+    nodes: Nodes = field(init=False)
+    """`byte`, `depth` and `end` of a node in one number, from bits 0, 8 and 32 on: a walk reads all three at once."""
+    branches: list[int] = field(init=False)
+    """For each byte, and 256, the first node below the root that reads it or a greater one; N without such."""
 
     def __post_init__(self) -> None:
+        packed = self.end.astype(np.int64) << 32 | self.depth.astype(np.int64) << 8 | self.byte
+        below_root = np.flatnonzero(self.depth == 1)
+        at = np.searchsorted(self.byte[below_root], np.arange(257))
         object.__setattr__(self, "deepest", compiled_kernels().deepest_below(self.depth))
+        object.__setattr__(self, "nodes", packed)
+        object.__setattr__(self, "branches", np.append(below_root, len(self.byte))[at].tolist())
 
     @property
     def arrays(self) -> TrieArrays:
-        """All of it, in the order the kernels take it."""
-        return self.byte, self.depth, self.end, self.first, self.tokens
+        """What the walks read, in the order the kernels take it."""
+        return self.nodes, self.first, self.tokens
 
     @property
     def max_depth(self) -> int:
@@ -56,7 +65,7 @@ def trie_of(vocabulary: Vocabulary) -> Trie:
     if arrays is not None:
         return Trie(*arrays)
     trie = built_trie(vocabulary)
-    store_arrays(key, trie.arrays)
+    store_arrays(key, (trie.byte, trie.depth, trie.end, trie.first, trie.tokens))
     return trie
 
 

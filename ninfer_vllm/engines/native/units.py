@@ -166,10 +166,14 @@ class SharedUnits:
         """A unit that nobody shares, though its sinks are shared ones."""
         return RegularUnit(item, terminator, self._trie, self._words, self.regular)
 
-    def _keep_in_bounds(self) -> None:
+    @property
+    def nbytes(self) -> int:
+        """About how much memory all units take."""
         num_bytes = sum(unit.nbytes for unit in self._known.values())
-        num_bytes += sum(unit.nbytes for alike in self._regular.values() for unit in alike)
-        if num_bytes > NATIVE_UNITS_BYTES:
+        return num_bytes + sum(unit.nbytes for alike in self._regular.values() for unit in alike)
+
+    def _keep_in_bounds(self) -> None:
+        if self.nbytes > NATIVE_UNITS_BYTES:
             self._known.clear()
             self._regular.clear()
 
