@@ -22,7 +22,7 @@ import json
 import random
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,14 +60,13 @@ class Case:
 
 @dataclass
 class Figures:
-    """Times in nanoseconds."""
+    """Times of one schema in nanoseconds."""
 
     first_mask: list[int] = field(default_factory=list)
     cold_mask: list[int] = field(default_factory=list)
     warm_mask: list[int] = field(default_factory=list)
     cold_accept: list[int] = field(default_factory=list)
     warm_accept: list[int] = field(default_factory=list)
-    refused: int = 0
     cut_short: int = 0
 
 
@@ -112,7 +111,7 @@ class LlguidanceMatcher:
 
 
 def main() -> None:
-    """Print one block an engine."""
+    """Print one block an engine, then all engines over the schemas that every one takes."""
     args = arguments()
     domain = domain_of("embedded-qwen")
     if args.hard:
@@ -122,14 +121,17 @@ def main() -> None:
     lowering = sorted(case.lowering_ns for case in cases)
     tokens = sum(len(text) for case in cases for text in case.texts)
     print(f"{len(cases)} schemas, {tokens} tokens; lowering p50 {lowering[len(lowering) // 2] / 1e6:.2f} ms")
+    found: dict[str, dict[int, Figures]] = {}
     for name in args.engines.split(","):
         before = resident()
         clock = time.perf_counter_ns if name == "xgrammar" else time.thread_time_ns
         open_case = opener(name, domain)
         gc.collect()
         gc.freeze()
-        figures = measured(open_case, cases, np.zeros(domain.vocabulary.words, np.int32), clock)
-        report(name, figures, resident() - before)
+        found[name] = measured(open_case, cases, np.zeros(domain.vocabulary.words, np.int32), clock)
+        report(name, found[name], len(cases), resident() - before)
+    if len(found) > 1:
+        report_common(found)
 
 
 def arguments() -> argparse.Namespace:
@@ -188,17 +190,20 @@ class Opened:
         return Opened(self._compiled)
 
 
-def measured(open_case: Callable[[Case], Any], cases: list[Case], row: np.ndarray, clock: Callable[[], int]) -> Figures:
-    """Walk all texts twice."""
-    figures, kept = Figures(), []
-    for case in cases:
+def measured(
+    open_case: Callable[[Case], Any], cases: list[Case], row: np.ndarray, clock: Callable[[], int]
+) -> dict[int, Figures]:
+    """Walk all texts twice; the figures of each case that is taken, by its place in the list."""
+    found: dict[int, Figures] = {}
+    kept = []
+    for place, case in enumerate(cases):
         started = clock()
         try:
             first = open_case(case)
         except (NInferError, ValueError):
-            figures.refused += 1
             continue
         first.fill(row)
+        figures = found[place] = Figures()
         figures.first_mask.append(clock() - started)
         kept.append(first)
         for masks, accepts in (
@@ -207,7 +212,7 @@ def measured(open_case: Callable[[Case], Any], cases: list[Case], row: np.ndarra
         ):
             for text in case.texts:
                 figures.cut_short += not walked(first.again(), text, row, masks, accepts)
-    return figures
+    return found
 
 
 def walked(matcher: Any, text: list[int], row: np.ndarray, masks: list[int], accepts: list[int]) -> bool:
@@ -225,11 +230,26 @@ def walked(matcher: Any, text: list[int], row: np.ndarray, masks: list[int], acc
     return True
 
 
-def report(name: str, figures: Figures, grown: int) -> None:
+def report(name: str, figures: dict[int, Figures], num_cases: int, grown: int) -> None:
     """One block."""
-    print(f"\n{name}: refused {figures.refused}, texts cut short {figures.cut_short}, memory {grown / 1024:+.0f} MiB")
-    for label in ("first_mask", "cold_mask", "warm_mask", "cold_accept", "warm_accept"):
-        times = sorted(getattr(figures, label))
+    refused, cut_short = num_cases - len(figures), sum(each.cut_short for each in figures.values())
+    print(f"\n{name}: refused {refused}, texts cut short {cut_short}, memory {grown / 1024:+.0f} MiB")
+    report_times(figures.values(), ("first_mask", "cold_mask", "warm_mask", "cold_accept", "warm_accept"))
+
+
+def report_common(found: dict[str, dict[int, Figures]]) -> None:
+    """What is compared: the cold figures of all engines over the schemas that every one of them takes."""
+    common = set.intersection(*(set(figures) for figures in found.values()))
+    for name, figures in found.items():
+        print(f"\n{name}, the {len(common)} schemas that all take")
+        report_times([figures[place] for place in sorted(common)], ("first_mask", "cold_mask"))
+
+
+def report_times(figures: Iterable[Figures], labels: Iterable[str]) -> None:
+    """One line a label."""
+    each = list(figures)
+    for label in labels:
+        times = sorted(time for one in each for time in getattr(one, label))
         if times:
             p50, p90, p99 = (times[min(len(times) - 1, len(times) * share // 100)] / 1e3 for share in (50, 90, 99))
             mean = sum(times) / len(times) / 1e3
