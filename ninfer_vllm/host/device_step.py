@@ -49,6 +49,64 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Where a step's requests and masks stand among requests that the host samples together; on the device.
+
+    Shapes, all i64: with R constrained requests, M mask rows and P of the requests in the part: `states`, `places`,
+    `inside` and `firsts` [R], `owners` and `offsets` [M], `mine` and `theirs` [P].
+    """
+
+    states: torch.Tensor
+    """The requests' places in the host's tables; some place for one that is not in the part."""
+    places: torch.Tensor
+    """The requests' places in the part; 0 for one that is not in it."""
+    inside: torch.Tensor
+    """1 for a request of the part."""
+    firsts: torch.Tensor
+    """The first mask row of each request."""
+    owners: torch.Tensor
+    """The request of each mask row."""
+    offsets: torch.Tensor
+    """The place of each mask row among those of its request."""
+    mine: torch.Tensor
+    """The requests of the part, by their number in the step."""
+    theirs: torch.Tensor
+    """The same ones, by their place in the part."""
+
+    @classmethod
+    def of(cls, states: Sequence[int], counts: Sequence[int], part: np.ndarray[Any, Any], device: Any) -> Layout:
+        """The layout of a step in a part, `part` being the part's places in the host's tables: one copy."""
+        place_of = {int(state): place for place, state in enumerate(part)}
+        places = np.array([place_of.get(state, LEFT_OUT) for state in states], np.int64)
+        inside = np.flatnonzero(places >= 0)
+        found = places.clip(min=0)
+        owners = np.repeat(np.arange(len(counts)), counts)
+        firsts = np.cumsum([0, *counts[:-1]])
+        offsets = np.arange(len(owners)) - firsts[owners]
+        tables = (part[found], found, places >= 0, firsts, owners, offsets, inside, places[inside])
+        packed = on_device(np.concatenate(tables), device, torch.int64)
+        return cls(*torch.split(packed, [len(table) for table in tables]))
+
+    @property
+    def first_masks(self) -> torch.Tensor:
+        """i32 [R]: the first mask row of each request."""
+        return self.firsts.to(torch.int32)
+
+    def rows(self, starts: torch.Tensor) -> torch.Tensor:
+        """i32 [M]: the row of logits of each mask; -1 where the host verifies no such position."""
+        place = self.places[self.owners]
+        rows = starts[place] + self.offsets
+        kept = (self.inside[self.owners] > 0) & (rows < starts[place + 1])
+        return torch.where(kept, rows, LEFT_OUT).to(torch.int32)
+
+    def extents(self, starts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """First row of logits and number of drafts of each request; a request that is not in the part has none."""
+        first = starts[self.places].to(torch.int64)
+        count = starts[self.places + 1] - starts[self.places] - 1
+        return first, (count * self.inside).to(torch.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DeviceFaults:
     """What the kernels met instead of tokens, on its way to the host."""
 
@@ -78,14 +136,15 @@ class DeviceStep:
         self._ids = tuple(request_ids)
         self._states = list(states)
         self._counts = list(counts)
-        self._firsts = np.cumsum([0, *counts[:-1]], dtype=np.int32)
         self._words: torch.Tensor
         self._facts: torch.Tensor
         self._kinds: torch.Tensor
         self._num_tokens: torch.Tensor
         self._part: Part | None = None
-        self._places: list[int] = []
-        """Places of this step's requests in the part that is open; -1 for a request that is not in it."""
+        self._layout: Layout
+        """That of the part that is open, before it opens that of the whole batch."""
+        self._laid_out: np.ndarray[Any, Any] | None = None
+        """The places in the host's tables that the layout is of."""
         self._verified: Verified | None = None
 
     def mask(
@@ -97,12 +156,14 @@ class DeviceStep:
         self._words = words
         self._kinds = torch.zeros(len(self._ids), dtype=torch.int32, device=logits.device)
         self._num_tokens = torch.zeros_like(self._kinds)
-        self._facts = apply_mask(logits, words, self._lines(self._places_in(states), starts))
+        self._lay_out(states, logits.device)
+        self._facts = apply_mask(logits, words, self._layout.rows(starts))
 
     @contextmanager
     def sampling(self, part: Part) -> Iterator[None]:
         """Choose tokens of the requests in `part` as soon as the host's logits are ready for it."""
-        self._part, self._places, self._verified = part, self._places_in(part.states), None
+        self._lay_out(part.states, part.starts.device)
+        self._part, self._verified = part, None
         try:
             yield
         finally:
@@ -110,7 +171,7 @@ class DeviceStep:
 
     def is_whole(self, num_rows: int) -> bool:
         """Whether every one of so many requests of the open part is constrained."""
-        return self._part is not None and sum(place >= 0 for place in self._places) == num_rows
+        return self._part is not None and len(self._layout.mine) == num_rows
 
     def choose(self, logits: torch.Tensor, parameters: Any) -> None:
         """Tokens of the open part's constrained rows, from its logits before temperature.
@@ -124,10 +185,8 @@ class DeviceStep:
         from ninfer_kernels.proposals import proposal_of_logits
         from ninfer_kernels.verification import verify_drafts
 
-        device, places = logits.device, self._places
-        own = on_device([part.states[max(place, 0)] for place in places], device, torch.int64)
-        row_state = own[on_device(np.repeat(np.arange(len(places)), self._counts), device, torch.int64)]
-        lines = self._lines(places, part.starts)
+        own, lines = self._layout.states, self._layout.rows(part.starts)
+        row_state = own[self._layout.owners]
         temperature = parameters.temperature.gpu
         found = select_candidates(
             logits, self._words, lines, temperature[row_state], parameters.top_k.gpu[row_state],
@@ -135,14 +194,14 @@ class DeviceStep:
         )  # fmt: skip
         # Logits that were unsound as the model wrote them stay so, whatever penalties and biases made of them.
         found = replace(found, facts=torch.where(self._facts == 1, found.facts, UNSOUND))
-        first, num_drafts = self._extents(places, part)
-        wanted = first[:, None] + 1 + torch.arange(part.most_drafts, device=device)
+        first, num_drafts = self._layout.extents(part.starts)
+        wanted = first[:, None] + 1 + torch.arange(part.most_drafts, device=logits.device)
         drafts = part.drafts[wanted.clamp(max=len(part.drafts) - 1)].to(torch.int32)
         slab_of = own.to(torch.int32)
         proposal = part.proposal
         offered = None if proposal is None else proposal_of_logits(proposal, slab_of, temperature[own], num_drafts)
         self._verified = verify_drafts(
-            logits, self._words, lines, found, on_device(self._firsts, device, torch.int32), num_drafts, drafts,
+            logits, self._words, lines, found, self._layout.first_masks, num_drafts, drafts,
             offered, parameters.seeds.gpu[own], part.positions[first] + 1,
         )  # fmt: skip
 
@@ -153,9 +212,7 @@ class DeviceStep:
         """
         done = self._verified
         assert done is not None, "the host never came to its temperatures"
-        inside = [at for at, place in enumerate(self._places) if place >= 0]
-        mine = on_device(inside, tokens.device, torch.int64)
-        theirs = on_device([self._places[at] for at in inside], tokens.device, torch.int64)
+        mine, theirs = self._layout.mine, self._layout.theirs
         faults = done.faults[mine]
         # Behind the last token stands nothing, but what stands there must be a token of the vocabulary.
         tokens[theirs] = done.tokens[mine].clamp(min=PLACE_HOLDER).to(tokens.dtype)
@@ -169,26 +226,12 @@ class DeviceStep:
         """The faults of all parts that were sampled."""
         return DeviceFaults(self._ids, self._kinds, self._num_tokens)
 
-    def _places_in(self, states: np.ndarray[Any, Any]) -> list[int]:
-        place_of = {int(state): place for place, state in enumerate(states)}
-        return [place_of.get(state, LEFT_OUT) for state in self._states]
-
-    def _extents(self, places: list[int], part: Part) -> tuple[torch.Tensor, torch.Tensor]:
-        """First row of logits and number of drafts of each request; a request that is not in the part has none."""
-        place = on_device([max(place, 0) for place in places], part.starts.device, torch.int64)
-        inside = on_device([place >= 0 for place in places], part.starts.device, torch.bool)
-        first = part.starts[place].to(torch.int64)
-        count = part.starts[place + 1] - part.starts[place] - 1
-        return first, torch.where(inside, count, 0).to(torch.int32)
-
-    def _lines(self, places: list[int], starts: torch.Tensor) -> torch.Tensor:
-        """i32 [masks]: the row of logits of each mask; -1 where the host verifies no such position."""
-        place = on_device(np.repeat(places, self._counts), starts.device, torch.int64)
-        position = on_device(np.concatenate([np.arange(count) for count in self._counts]), starts.device, torch.int64)
-        inside = place.clamp(min=0)
-        lines = starts[inside] + position
-        kept = (place >= 0) & (lines < starts[inside + 1])
-        return torch.where(kept, lines, LEFT_OUT).to(torch.int32)
+    def _lay_out(self, states: np.ndarray[Any, Any], device: torch.device) -> None:
+        """Find this step's requests in a part; most steps have one part, which is laid out once."""
+        if self._laid_out is not None and np.array_equal(self._laid_out, states):
+            return
+        self._layout = Layout.of(self._states, self._counts, states, device)
+        self._laid_out = states
 
 
 class OpenStep:
