@@ -13,6 +13,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 MADE := $(VENV)/.made
 comma := ,
 INSTALLED := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
+# Client libraries that cannot be installed beside the host have an environment of their own.
+CLIENTS := $(VENV)/clients
+CLIENT_LIBRARIES := instructor>=1.17,<2
+CLIENTS_INSTALLED := $(CLIENTS)/.installed
 
 # Models come from the embedded ones or from folders: nothing is fetched or reported while demo and tests run.
 RUN_ENV := HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=$(or $(VLLM_CPU_KVCACHE_SPACE),1) VLLM_NO_USAGE_STATS=1
@@ -24,7 +28,7 @@ ONE_CORE := OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test setup models lint unit engine coverage docs format clean
+.PHONY: help demo test setup clients models lint unit engine coverage docs format clean
 
 help: ## show these lines
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -33,9 +37,11 @@ demo: setup models ## set up, then run the first light demo on the embedded mode
 	@echo "==> demo"
 	@$(RUN_ENV) $(BIN)/python examples/first_light.py
 
-test: setup models lint unit engine coverage ## set up, then lints, unit, engine and server tests
+test: setup models clients lint unit engine coverage ## set up, then lints, unit, engine and server tests
 
 setup: $(INSTALLED) ## make .venv and install the project into it
+
+clients: $(CLIENTS_INSTALLED) ## make the environment of client libraries that the tests drive
 
 models: setup ## make the embedded models (kept in a cache folder)
 	@echo "==> embedded models"
@@ -56,7 +62,7 @@ unit: setup ## the tests that start no engine
 	@echo "==> kernels in Triton's interpreter"
 	@TRITON_INTERPRET=1 $(PYTEST) $(SPREAD) worksteal tests/ninfer_kernels
 
-engine: setup models ## the tests on the real engine and the real server
+engine: setup models clients ## the tests on the real engine and the real server
 	@echo "==> engine and server tests"
 	@$(ONE_CORE) $(PYTEST) $(SPREAD) loadfile --durations 15 -m "engine or server"
 
@@ -88,4 +94,11 @@ $(INSTALLED): $(MADE) pyproject.toml
 	@echo "==> [2/2] ninfer-vllm[$(EXTRAS)] and its dependencies (two to four minutes)"
 	@$(PIP) install -e '.[$(EXTRAS)]'
 	@$(PIP) uninstall -y torchvision torchaudio torchcodec
+	@touch $@
+
+# instructor needs older releases of rich and jiter than the host does.
+$(CLIENTS_INSTALLED): $(MADE) Makefile
+	@echo "==> client libraries in $(CLIENTS) (half a minute)"
+	@$(PYTHON) -m venv --clear $(CLIENTS)
+	@$(CLIENTS)/bin/python -m pip --disable-pip-version-check --no-input -qq install '$(CLIENT_LIBRARIES)'
 	@touch $@

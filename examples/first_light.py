@@ -29,7 +29,7 @@ from rich.markup import escape
 
 CONTEXT_TOKENS = 1024
 ANSWER_TOKENS = 256
-SERVER_START_S = 150
+SERVER_START_S = 600
 SERVER_STOP_S = 30
 LOG_CHARS = 4000
 CONCURRENT_REQUESTS = 8
@@ -183,7 +183,12 @@ def refused(client: Any, refusal: Refusal, *, stream: bool) -> int:
 @contextmanager
 def served(model: str) -> Iterator[str]:
     """A server of the model on a free port, stopped at the end; its log is shown if it fails."""
-    port = free_port()
+    with reserved_port() as port:
+        yield from served_on(port, model)
+
+
+def served_on(port: int, model: str) -> Iterator[str]:
+    """The address of a server on a port, once it answers; it is stopped behind that."""
     words = [model, "--host", "127.0.0.1", "--port", str(port), "--served-model-name", "demo", "--enforce-eager"]
     words += ["--max-model-len", str(CONTEXT_TOKENS), "--max-num-seqs", str(CONCURRENT_REQUESTS)]
     console.print()
@@ -204,11 +209,14 @@ def served(model: str) -> Iterator[str]:
             stop(server)
 
 
-def free_port() -> int:
-    """A port that nothing listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port that the system gives to nobody else meanwhile; a server that asks for it by number may listen on it."""
+    with socket.socket() as holder:
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            holder.setsockopt(socket.SOL_SOCKET, option, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield int(holder.getsockname()[1])
 
 
 def wait_until_healthy(base_url: str, server: subprocess.Popen[bytes]) -> None:

@@ -64,8 +64,12 @@ def facts_of(tokenizer: Any) -> TemplateFacts:
     Errors: UnsupportedTemplate where it does not render a plain conversation.
     """
 
+    # Said anew, since a pool of tokenizers renders with those inside it, whatever is said of the pool.
+    own = tokenizer.chat_template
+    given = {"chat_template": own} if isinstance(own, str) else {}
+
     def render(messages: list[dict[str, Any]], **options: Any) -> str:
-        return str(tokenizer.apply_chat_template(messages, tokenize=False, **options))
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, **given, **options))
 
     prompts = _generation_prompts(render)
     opening, silent = prompts

@@ -2,22 +2,28 @@
 
 A step is about a microsecond of a loop that can grow: an edge met, two sets compared, two parts paired. Whoever bounds
 work opens a budget, and the loops of this package and of the languages spend from it; without one, nothing is counted.
-A remembered result costs again what making it has cost: what is refused never depends on what is remembered.
+A remembered result costs what making it has cost, once in a budget: what is refused never depends on what others have
+left behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, lru_cache, wraps
+from functools import cache, wraps
 from math import inf
-from typing import ParamSpec, TypeVar, cast
+from threading import Lock
+from typing import Generic, ParamSpec, TypeVar, cast
 
 from ninfer_vllm.errors import LimitExceeded
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+REMEMBERED_STEPS = 2_000_000
+"""Steps of all results of one function that are remembered: some 50 MB of automata."""
 
 LIMIT = "preparation_steps"
 """The name under which exceeding a budget is reported."""
@@ -26,9 +32,11 @@ LIMIT = "preparation_steps"
 class Budget:
     """Steps that may be spent, and those that are."""
 
-    def __init__(self, allowed: float = inf) -> None:
+    def __init__(self, allowed: float = inf, spent: int = 0) -> None:
         self.allowed = allowed
-        self.spent = 0
+        self.spent = spent
+        self.paid: dict[Hashable, object] = {}
+        """Remembered results that were paid for: each once."""
 
     def spend(self, steps: int) -> None:
         """Count some steps; Errors: LimitExceeded beyond the allowed number."""
@@ -61,28 +69,65 @@ def spend(steps: int) -> None:
         current.spend(steps)
 
 
+class Recent(Generic[Result]):
+    """Results that were asked for last, each with the steps it took; thread-safe.
+
+    Steps stand for memory as well, so that many large results are not kept.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._kept: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()
+        self._steps = 0
+        self._lock = Lock()
+
+    def get(self, key: Hashable) -> tuple[Result, int] | None:
+        """A result with its steps, if it is kept."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def keep(self, key: Hashable, result: Result, steps: int) -> None:
+        """Keep a result, and what else has room beside it."""
+        with self._lock:
+            _, before = self._kept.pop(key, (result, 0))
+            self._kept[key] = result, steps
+            self._steps += steps - before
+            while len(self._kept) > self._size or (self._steps > REMEMBERED_STEPS and self._kept):
+                _, (_, dropped) = self._kept.popitem(last=False)
+                self._steps -= dropped
+
+
 def remembered(size: int) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """A cache of the last `size` results of a pure function, each with the steps it took."""
+    """A cache of the last results of a pure function, at most `size` and `REMEMBERED_STEPS`."""
 
     def decorated(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        def counted(*args: Arguments.args, **options: Arguments.kwargs) -> tuple[Result, int]:
-            current = _current.get()
-            assert current is not None
-            before = current.spent
-            return make(*args, **options), current.spent - before
+        recent: Recent[Result] = Recent(size)
 
-        made = cast("Callable[Arguments, tuple[Result, int]]", lru_cache(maxsize=size)(counted))
+        def made(current: Budget, key: Hashable, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
+            found = recent.get(key)
+            if found is not None:
+                current.spend(found[1])
+                return found[0]
+            # In a budget of its own, so that what was paid for before makes nothing cheaper that is remembered.
+            inner = Budget(current.allowed, current.spent)
+            token = _current.set(inner)
+            try:
+                result = make(*args, **options)
+            finally:
+                _current.reset(token)
+                steps, current.spent = inner.spent - current.spent, inner.spent
+            recent.keep(key, result, steps)
+            return result
 
         @wraps(make)
         def recalled(*args: Arguments.args, **options: Arguments.kwargs) -> Result:
-            current = _current.get()
-            if current is None:
-                with budget():
-                    return made(*args, **options)[0]
-            before = current.spent
-            result, steps = made(*args, **options)
-            current.spend(steps - (current.spent - before))
-            return result
+            current = _current.get() or Budget()
+            key = (recent, args, tuple(options.items()))
+            if key not in current.paid:
+                current.paid[key] = made(current, key, *args, **options)
+            return cast("Result", current.paid[key])
 
         return recalled
 

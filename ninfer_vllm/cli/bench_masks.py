@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 
 from ninfer_vllm.compiler.warming import warm_up
 from ninfer_vllm.constraint import OutputConstraint
-from ninfer_vllm.engines.peers import Llguidance, Peer, PeerMatcher, StockXgrammar
+from ninfer_vllm.engines.peers import Llguidance, Peer, PeerGrammar, PeerMatcher, StockXgrammar
 from ninfer_vllm.engines.selection import engine_for
 from ninfer_vllm.grammar.checks import prune
 from ninfer_vllm.grammar.sample import sample
@@ -44,38 +45,47 @@ class Times:
 
     first_mask: list[int] = field(default_factory=list)
     """From the schema, with nothing cached, to the first mask."""
+    warm_first_mask: list[int] = field(default_factory=list)
+    """From a schema that is compiled already to the first mask of one more output."""
+    cold_mask: list[int] = field(default_factory=list)
+    """Where nobody has been in this compiled schema before."""
+    cold_accept: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
+    """Where an output has been before."""
     accept: list[int] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     cut_short: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Microseconds at the middle and at the slow end, and how many of each there were."""
-        rows = {"first_mask": self.first_mask, "mask": self.mask, "accept": self.accept}
+        names = ("first_mask", "warm_first_mask", "cold_mask", "cold_accept", "mask", "accept")
         facts: dict[str, Any] = {
             name: {"p50_us": _at(times, 50), "p99_us": _at(times, 99), "count": len(times)}
-            for name, times in rows.items()
+            for name, times in ((name, getattr(self, name)) for name in names)
         }
         return {**facts, "refused": self.refused, "cut_short": self.cut_short}
 
 
 def measure(tokenizer: str, peers: tuple[str, ...], progress: Callable[[str], None]) -> dict[str, Any]:
-    """Times of every engine: a JSON object by engine name.
+    """Times of every engine, and the MiB by which it made the process grow: a JSON object by engine name.
 
     Errors: UnsupportedTokenizer.
     """
     domain = domain_of(tokenizer)
     found: dict[str, Any] = {}
+    before = _resident_mib()
     for name, engine in _engines(domain, peers):
         progress(name)
         if engine is None:
             found[name] = {"missing": "not installed"}
             continue
-        engine.open({"const": "warm-up"}).fill(empty_row(len(domain.vocabulary)))
+        engine.compile({"const": "warm-up"}).matcher().fill(empty_row(len(domain.vocabulary)))
         times = Times()
         for workload, schema in WORKLOADS.items():
             _walk_all(engine, workload, schema, domain, times)
-        found[name] = times.to_json()
+        after = _resident_mib()
+        found[name] = {**times.to_json(), "memory_mib": round(after - before, 1)}
+        before = after
     return found
 
 
@@ -86,9 +96,9 @@ class Ours:
         self._engine = engine_for("native", domain.vocabulary)
         warm_up(self._engine, len(domain.vocabulary))
 
-    def open(self, schema: Any) -> PeerMatcher:
-        """Lower and compile a schema, and open a matcher."""
-        return self._engine.compile(prune(lower(OutputConstraint.json_schema(schema)))).matcher()
+    def compile(self, schema: Any) -> PeerGrammar:
+        """Lower and compile a schema."""
+        return self._engine.compile(prune(lower(OutputConstraint.json_schema(schema))))
 
 
 def _engines(domain: Domain, peers: tuple[str, ...]) -> Iterator[tuple[str, Peer | None]]:
@@ -110,16 +120,23 @@ def _walk_all(engine: Peer, workload: str, schema: Any, domain: Domain, times: T
     for text in texts:
         started = time.perf_counter_ns()
         try:
-            matcher = engine.open(schema)
+            compiled = engine.compile(schema)
         except ValueError:
             times.refused.append(workload)
             return
-        matcher.fill(row)
+        first = compiled.matcher()
+        first.fill(row)
         times.first_mask.append(time.perf_counter_ns() - started)
-        times.cut_short += not _walked(matcher, domain.tokenizer.encode(text, add_special_tokens=False), row, times)
+        started = time.perf_counter_ns()
+        second = compiled.matcher()
+        second.fill(row)
+        times.warm_first_mask.append(time.perf_counter_ns() - started)
+        tokens = domain.tokenizer.encode(text, add_special_tokens=False)
+        times.cut_short += not _walked(first, tokens, row, times.cold_mask, times.cold_accept)
+        _walked(second, tokens, row, times.mask, times.accept)
 
 
-def _walked(matcher: PeerMatcher, tokens: list[int], row: MaskRow, times: Times) -> bool:
+def _walked(matcher: PeerMatcher, tokens: list[int], row: MaskRow, masks: list[int], accepts: list[int]) -> bool:
     for token in tokens:
         started = time.perf_counter_ns()
         legal = matcher.accept(token)
@@ -127,9 +144,14 @@ def _walked(matcher: PeerMatcher, tokens: list[int], row: MaskRow, times: Times)
         if not legal:
             return False
         matcher.fill(row)
-        times.accept.append(between - started)
-        times.mask.append(time.perf_counter_ns() - between)
+        accepts.append(between - started)
+        masks.append(time.perf_counter_ns() - between)
     return True
+
+
+def _resident_mib() -> float:
+    """The most memory this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _at(times: list[int], share: int) -> float | None:

@@ -6,19 +6,24 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ninfer_vllm.cli.inputs import UnusableInput, add_unknown_keywords, model_of, read_text
-from ninfer_vllm.cli.sources import constraint_from
-from ninfer_vllm.constraint import OutputConstraint
+from ninfer_vllm.cli.sources import POLICIES, constraint_from, tools_from
+from ninfer_vllm.constraint import Constraint, OutputConstraint
 from ninfer_vllm.errors import NInferError
 
 if TYPE_CHECKING:
-    from ninfer_vllm.host.offline import Prompt
+    from ninfer_vllm.host.offline import Prompt, Sample
 
 COMPLETE, INCOMPLETE = 0, 1
 SAMPLING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "n")
 EPILOG = """\
+With --tools-file the text is the message's content, if it has one, and one line of JSON a call; with --format json the
+reasoning, the content and the calls have members of their own. --json-object and --json-schema-file then say what the
+content must be where no tool is called.
+
 Exit code: 0 every output is complete (without a constraint: nothing failed), 1 an output is incomplete or failed,
 2 the constraint or the input was refused. Options behind `--` are engine options of the host, for instance
 `-- --max-model-len 4096 --tensor-parallel-size 2`."""
@@ -37,6 +42,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="a folder, a hub name, `embedded` or `tiny-qwen3`")
     _add_prompt(parser)
     _add_constraint(parser)
+    _add_tools(parser)
     _add_sampling(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one object an output")
     parser.add_argument("--compile", action="store_true", help="let the host compile the model (slow start, fast run)")
@@ -63,6 +69,14 @@ def _add_constraint(parser: argparse.ArgumentParser) -> None:
     add_unknown_keywords(group)
 
 
+def _add_tools(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("tools (with --chat)")
+    group.add_argument("--tools-file", metavar="FILE", help="a JSON list of function declarations, as Chat takes them")
+    group.add_argument(
+        "--tool-choice", metavar="CHOICE", help=f"{', '.join(POLICIES)}, or the name of one tool (default auto)"
+    )
+
+
 def _add_sampling(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("sampling (default: the model's own)")
     group.add_argument("--max-tokens", type=int, default=256)
@@ -79,12 +93,15 @@ def run(args: argparse.Namespace) -> int:
 
     Errors: UnusableInput, ConstraintError, HostError.
     """
-    constraint = _constraint_of(args)
-    if constraint is not None:
-        _refuse_early(constraint)
+    _require_partners(args)
+    body = _body_of(args)
+    if body is not None:
+        _refuse_early(body)
+    constraint: Constraint | None = body
+    if args.tools_file is not None:
+        declared = read_text(args.tools_file)
+        constraint = tools_from(declared, args.tool_choice or "auto", body, args.unknown_schema_keywords)
     text = read_text(args.prompt_file) if args.prompt_file is not None else args.prompt
-    if args.system is not None and args.chat is None:
-        raise UnusableInput("--system needs --chat")
     model = model_of(args.model)
     _quieten(embedded=model != args.model)
     outputs = _outputs(args, model, text, constraint)
@@ -93,7 +110,13 @@ def run(args: argparse.Namespace) -> int:
     return COMPLETE if all(map(_is_complete, outputs)) else INCOMPLETE
 
 
-def _constraint_of(args: argparse.Namespace) -> OutputConstraint | None:
+def _require_partners(args: argparse.Namespace) -> None:
+    for name, partner in (("system", "chat"), ("tools_file", "chat"), ("tool_choice", "tools_file")):
+        if getattr(args, name) is not None and getattr(args, partner) is None:
+            raise UnusableInput(f"--{name.replace('_', '-')} needs --{partner.replace('_', '-')}")
+
+
+def _body_of(args: argparse.Namespace) -> OutputConstraint | None:
     if args.grammar_file is not None:
         return constraint_from("grammar", read_text(args.grammar_file), args.unknown_schema_keywords)
     if args.json_schema_file is not None:
@@ -124,7 +147,7 @@ def _quieten(*, embedded: bool) -> None:
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 
 
-def _outputs(args: argparse.Namespace, model: str, text: str | None, constraint: OutputConstraint | None) -> list[Any]:
+def _outputs(args: argparse.Namespace, model: str, text: str | None, constraint: Constraint | None) -> list[Sample]:
     from ninfer_vllm.host.offline import generate, start_engine, stop_engine
 
     options = [*args.host_words] if args.compile else ["--enforce-eager", *args.host_words]
@@ -150,26 +173,40 @@ def _prompt_of(args: argparse.Namespace, text: str | None) -> Prompt:
     return Prompt(messages=(*system, {"role": "user", "content": args.chat}))
 
 
-def _is_complete(output: Any) -> bool:
+def _is_complete(output: Sample) -> bool:
     if output.constraint is None:
         return bool(output.finish_reason != "error")
     return bool(output.constraint.complete and output.finish_reason == "stop")
 
 
-def _print(output: Any, form: str, *, several: bool) -> None:
+def _print(output: Sample, form: str, *, several: bool) -> None:
     record, fault = output.constraint, output.constraint_error
     if form == "json":
         facts = {
             "text": output.text,
             "finish_reason": output.finish_reason,
             "constraint": None if record is None else record.to_json(),
+            **({} if output.message is None else asdict(output.message)),
         }
         print(json.dumps(facts, ensure_ascii=False))
         return
     # The exact bytes where a program reads them; a line end for the prompt or the next output.
-    ends_line = output.text.endswith("\n") or not (several or sys.stdout.isatty())
-    sys.stdout.write(output.text if ends_line else output.text + "\n")
+    shown = _text_of(output)
+    ends_line = shown.endswith("\n") or not (several or sys.stdout.isatty())
+    sys.stdout.write(shown if ends_line else shown + "\n")
     if fault is not None:
         print(f"ninfer generate: {fault}", file=sys.stderr)
     elif not _is_complete(output):
         print(f"ninfer generate: the output is not complete (finish reason {output.finish_reason})", file=sys.stderr)
+
+
+def _text_of(output: Sample) -> str:
+    """The text of a sample; of one with tools, its content and a line a call."""
+    if output.message is None:
+        return output.text
+    content = output.message.content
+    calls = [
+        json.dumps({"name": call.name, "arguments": call.value}, ensure_ascii=False)
+        for call in output.message.tool_calls
+    ]
+    return "\n".join([*([content] if content else []), *calls])

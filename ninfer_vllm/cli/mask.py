@@ -12,7 +12,7 @@ from ninfer_vllm.cli.inputs import UnusableInput, add_unknown_keywords, model_of
 from ninfer_vllm.cli.screen import screen
 from ninfer_vllm.cli.sources import SOURCE_KINDS, constraint_from, kind_of
 from ninfer_vllm.constraint import Frame, OutputConstraint
-from ninfer_vllm.errors import ConstraintError, InvalidContinuation
+from ninfer_vllm.errors import ConstraintError, InvalidContinuation, UnsupportedTokenizer
 
 LEGAL, NO_PREFIX, REFUSED = 0, 1, 2
 SHOWN = 50
@@ -63,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         prefix = args.prefix if args.prefix_file is None else read_text(args.prefix_file)
         facts = facts_of(args, _constraint(args), prefix)
+    except UnsupportedTokenizer as fault:
+        raise UnusableInput(str(fault)) from None
     except InvalidContinuation as fault:
         return _failed(args, fault, NO_PREFIX)
     except ConstraintError as fault:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ninfer_vllm.cli.inputs import EMBEDDED
+from ninfer_vllm.cli.screen import working
 from ninfer_vllm.embedded import MODELS, ModelBuildError, build, model_path
 
 _ALL = "all"
@@ -55,7 +56,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _make(name: str, folder: Path | None) -> Path:
-    def show(line: str) -> None:
-        print(f"{name}: {line}", file=sys.stderr, flush=True)
-
-    return build(name, folder=folder, progress=show)
+    with working(name) as told:
+        return build(name, folder=folder, progress=told)

@@ -6,12 +6,13 @@ from pathlib import PurePath
 from typing import Any, Literal, get_args
 
 from ninfer_vllm.cli.inputs import STANDARD_INPUT, UnusableInput
-from ninfer_vllm.constraint import OutputConstraint, UnknownKeywords
-from ninfer_vllm.errors import InvalidChoice, MalformedSchemaText
+from ninfer_vllm.constraint import OutputConstraint, ToolChoice, ToolConstraint, ToolMode, UnknownKeywords
+from ninfer_vllm.errors import InvalidChoice, InvalidTools, MalformedSchemaText
 from ninfer_vllm.languages.json_schema.document import read_document
 
 SourceKind = Literal["json_schema", "grammar", "regex", "choice"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
+POLICIES: tuple[ToolMode, ...] = get_args(ToolMode)
 SUFFIXES: dict[str, SourceKind] = {".gbnf": "grammar", ".regex": "regex", ".json": "json_schema"}
 
 
@@ -38,6 +39,23 @@ def constraint_from(kind: SourceKind, text: str, unknown_keywords: UnknownKeywor
     if kind == "choice":
         return OutputConstraint.choice(_literals(text))
     return OutputConstraint.json_schema(text, unknown_keywords=unknown_keywords)
+
+
+def tools_from(
+    text: str, choice: str, body: OutputConstraint | None, unknown_keywords: UnknownKeywords
+) -> ToolConstraint:
+    """The tools of a JSON text, a list of declarations as Chat takes them; `choice` is a policy or a tool's name.
+
+    Errors: InvalidTools, ConflictingConstraint; more where the model's own dialect is known.
+    """
+    try:
+        declared = read_document(text)
+    except MalformedSchemaText as error:
+        raise InvalidTools("", f"line {error.line}, column {error.column}: {error.reason}") from None
+    if not isinstance(declared, list):
+        raise InvalidTools("", "the tools must be a list")
+    policy = next((ToolChoice(mode) for mode in POLICIES if mode == choice), None) or ToolChoice.named(choice)
+    return ToolConstraint(text, policy, body, unknown_keywords=unknown_keywords)
 
 
 def _literals(text: str) -> list[Any]:

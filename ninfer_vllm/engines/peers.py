@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from ninfer_vllm.masks.bits import MaskRow
@@ -18,11 +19,18 @@ class PeerMatcher(Protocol):
         """Take a token; whether it was legal."""
 
 
+class PeerGrammar(Protocol):
+    """A compiled schema."""
+
+    def matcher(self) -> PeerMatcher:
+        """A new matcher at the start."""
+
+
 class Peer(Protocol):
     """An engine that reads JSON Schema by itself."""
 
-    def open(self, schema: Any) -> PeerMatcher:
-        """Compile a schema with nothing cached and open a matcher.
+    def compile(self, schema: Any) -> PeerGrammar:
+        """Compile a schema with nothing cached.
 
         Errors: ValueError where the peer refuses the schema.
         """
@@ -38,8 +46,8 @@ class StockXgrammar:
         self._compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
         self._matcher = xgrammar.GrammarMatcher
 
-    def open(self, schema: Any) -> PeerMatcher:
-        """Compile a schema and open a matcher.
+    def compile(self, schema: Any) -> PeerGrammar:
+        """Compile a schema.
 
         Errors: ValueError where it is refused.
         """
@@ -48,7 +56,15 @@ class StockXgrammar:
             compiled = self._compiler.compile_json_schema(text, any_whitespace=False, separators=(",", ":"))
         except RuntimeError as error:
             raise ValueError(str(error)) from None
-        return _XgrammarMatcher(self._matcher(compiled))
+        return _XgrammarGrammar(lambda: self._matcher(compiled))
+
+
+class _XgrammarGrammar:
+    def __init__(self, new_core: Callable[[], Any]) -> None:
+        self._new_core = new_core
+
+    def matcher(self) -> PeerMatcher:
+        return _XgrammarMatcher(self._new_core())
 
 
 class _XgrammarMatcher:
@@ -77,8 +93,8 @@ class Llguidance:
         self._matcher = llguidance.LLMatcher
         self._tokenizer = llguidance.hf.from_tokenizer(tokenizer, n_vocab=vocab_size)
 
-    def open(self, schema: Any) -> PeerMatcher:
-        """Compile a schema and open a matcher.
+    def compile(self, schema: Any) -> PeerGrammar:
+        """Compile a schema.
 
         Errors: ValueError where it is refused.
         """
@@ -86,7 +102,15 @@ class Llguidance:
         core = self._matcher(self._tokenizer, grammar, log_level=0)
         if core.is_error():
             raise ValueError(core.get_error())
-        return _LlguidanceMatcher(core)
+        return _LlguidanceGrammar(core)
+
+
+class _LlguidanceGrammar:
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    def matcher(self) -> PeerMatcher:
+        return _LlguidanceMatcher(self._core.deep_copy())
 
 
 class _LlguidanceMatcher:

@@ -1,6 +1,7 @@
 """The walks of a complete automaton over the vocabulary's trie, compiled; they hold no lock of the interpreter.
 
-The trie is that of `engines.native.trie`: preorder arrays, node 0 the root.
+The trie is that of `engines.native.trie`: preorder arrays, node 0 the root; `nodes[n]` holds its byte, its depth and
+the first node behind its subtree.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+DEPTH = 0xFFFFFF
+"""The bits of a depth, once the byte is shifted out."""
 UNKNOWN = 1 << 30
 """More tokens than any text is made of."""
 
@@ -18,16 +21,17 @@ def legal_tokens(trie, table, state, stack, found, targets):  # type: ignore[no-
 
     `stack` has room for the automaton's state at every depth of the trie.
     """
-    byte, depth, end, first, tokens = trie
+    nodes, first, tokens = trie
     stack[0] = state
     count = 0
     node = 1
-    while node < end[0]:
-        target = table[stack[depth[node] - 1], byte[node]]
+    while node < nodes[0] >> 32:
+        depth = nodes[node] >> 8 & DEPTH
+        target = table[stack[depth - 1], nodes[node] & 255]
         if target < 0:
-            node = end[node]
+            node = nodes[node] >> 32
             continue
-        stack[depth[node]] = target
+        stack[depth] = target
         for index in range(first[node], first[node + 1]):
             found[count] = tokens[index]
             targets[count] = target
@@ -42,7 +46,7 @@ def path_tokens(trie, following, table, order, counts):  # type: ignore[no-untyp
     `following` is the next byte of a state's path, -1 where it ends; `order` names the states, those nearer to
     acceptance first.
     """
-    byte, _, end, first, _ = trie
+    nodes, first, _ = trie
     for state in order:
         if following[state] < 0:
             counts[state] = 0
@@ -52,9 +56,10 @@ def path_tokens(trie, following, table, order, counts):  # type: ignore[no-untyp
         at = state
         while following[at] >= 0:
             child = node + 1
-            while child < end[node] and byte[child] != following[at]:
-                child = end[child]
-            if child >= end[node]:
+            behind = nodes[node] >> 32
+            while child < behind and nodes[child] & 255 != following[at]:
+                child = nodes[child] >> 32
+            if child >= behind:
                 break
             node = child
             at = table[at, following[at]]

@@ -80,6 +80,19 @@ class GenericFrontend:
         raise ConflictingConstraint("tools", "outputs of this model are read by the host's own parsers")
 
 
+def state_template(tokenizer: Any, given: str | None) -> None:
+    """Make the template that prompts are rendered with the tokenizer's own, which families are found by (THK-2).
+
+    `given` is a file or the template itself; None where the tokenizer's own one is used.
+
+    Errors: VLLMValidationError where the file cannot be read.
+    """
+    if given is not None and tokenizer is not None:
+        from vllm.renderers.chat_utils import load_chat_template
+
+        tokenizer.chat_template = load_chat_template(given)
+
+
 def frontend_for(tokenizer: Any) -> Frontend:
     """The first registered family that recognises the tokenizer and its chat template, else the generic one."""
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

@@ -20,7 +20,9 @@ from ninfer_vllm.host.prepared import REQUESTS, Prepared
 from ninfer_vllm.host.requested import (
     asks_for_tool_constraint,
     body_of,
+    budget_of,
     origin_of,
+    refuse_call_of_no_tool,
     refuse_conflicting_fields,
     tool_place,
     tools_of,
@@ -48,6 +50,13 @@ async def prepare(request: Any, preparer: Preparer, *, own_parser: bool = True) 
         tools = tools_of(request, prepared.body, preparer.options)
     except NInferError as error:
         raise LocatedRefusal(error, origin_of(request)) from None
+    if own_parser:
+        try:
+            refuse_call_of_no_tool(request)
+        except NInferError as error:
+            # Tools of other kinds are the host's, where it serves them.
+            if preparer.knows_tools:
+                raise LocatedRefusal(error, "tool_choice", exact=True) from None
     if prepared.body is not None:
         prepared.enforced = True
         await _located(request, origin_of(request), preparer.lower, prepared.body)
@@ -73,6 +82,19 @@ async def find_existing(request: Any, prepared: Prepared, find: Callable[[], Con
         return
     preparer = prepared.preparer
     prepared.existing = await _located(request, "messages", lambda: preparer.existing(constraint, find()))
+
+
+def add_budget(request: Any, params: SamplingParams) -> None:
+    """Give the parameters the thinking budget that only a constrained Responses turn states beside its fields.
+
+    Errors: LocatedRefusal.
+    """
+    try:
+        budget = budget_of(request)
+    except NInferError as error:
+        raise LocatedRefusal(error, None) from None
+    if budget is not None:
+        params.thinking_token_budget = budget
 
 
 def refuse_conflicting_params(prepared: Prepared, params: SamplingParams) -> None:

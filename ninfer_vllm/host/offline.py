@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,13 @@ from vllm import LLM, EngineArgs, SamplingParams
 from vllm.plugins import load_general_plugins
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-from ninfer_vllm.constraint import OutputConstraint
+from ninfer_vllm.constraint import Constraint, ToolConstraint
+from ninfer_vllm.errors import NInferError
+from ninfer_vllm.host.chat_reading import ChatMessage, read_chat
+from ninfer_vllm.record import ConstraintRecord
 
 if TYPE_CHECKING:
-    from vllm.outputs import CompletionOutput
+    from vllm.outputs import RequestOutput
 
 Message = Mapping[str, str]
 
@@ -24,6 +28,18 @@ class Prompt:
 
     text: str = ""
     messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What came of one sample."""
+
+    text: str
+    finish_reason: str | None
+    constraint: ConstraintRecord | None
+    constraint_error: NInferError | None
+    message: ChatMessage | None
+    """Reasoning, content and calls, where tools were given."""
 
 
 def start_engine(model: str, words: Sequence[str]) -> LLM:
@@ -39,22 +55,33 @@ def start_engine(model: str, words: Sequence[str]) -> LLM:
     return LLM.from_engine_args(EngineArgs.from_cli_args(args))
 
 
-def generate(
-    engine: LLM, prompt: Prompt, constraint: OutputConstraint | None, sampling: Mapping[str, Any]
-) -> list[CompletionOutput]:
+def generate(engine: LLM, prompt: Prompt, constraint: Constraint | None, sampling: Mapping[str, Any]) -> list[Sample]:
     """The samples of one request; `sampling` holds sampling parameters that differ from the model's defaults.
 
-    Errors: ConstraintError; ValueError where the host refuses a parameter.
+    Errors: ConstraintError; UnreadableToolCall; ValueError where the host refuses a parameter.
     """
     stated = {**engine.model_config.get_diff_sampling_param(), **sampling}
     params: Any = SamplingParams.from_optional(**stated)
     params.structured_outputs = constraint
-    if prompt.messages:
-        conversation: Any = [dict(message) for message in prompt.messages]
-        (result,) = engine.chat(conversation, params, use_tqdm=False)
-    else:
+    if not prompt.messages:
         (result,) = engine.generate(prompt.text, params, use_tqdm=False)
-    return list(result.outputs)
+        return _samples(result, None)
+    tools = constraint if isinstance(constraint, ToolConstraint) else None
+    declared = None if tools is None else json.loads(tools.declarations)
+    conversation: Any = [dict(message) for message in prompt.messages]
+    (result,) = engine.chat(conversation, params, tools=declared, use_tqdm=False)
+    return _samples(result, None if tools is None else read_chat(engine, result, tools))
+
+
+def _samples(result: RequestOutput, messages: list[ChatMessage] | None) -> list[Sample]:
+    outputs: list[Any] = list(result.outputs)
+    return [
+        Sample(
+            output.text, output.finish_reason, output.constraint, output.constraint_error,
+            None if messages is None else messages[at],
+        )
+        for at, output in enumerate(outputs)
+    ]  # fmt: skip
 
 
 def stop_engine(engine: LLM) -> None:

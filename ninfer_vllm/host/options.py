@@ -26,6 +26,8 @@ class PluginOptions:
     tool_dialect: Literal["auto", "xml", "hermes"] = "auto"
     """How the model writes tool calls; `auto` finds it out from the chat template."""
     tool_enforcement: Enforcement = "basic"
+    chat_template: str | None = None
+    """What prompts are rendered with, where it is not the model's own template: a file, or the template itself."""
 
     def __post_init__(self) -> None:
         _require(self.engine in get_args(EngineName), "engine", self.engine)
@@ -36,6 +38,7 @@ class PluginOptions:
         )
         _require(self.tool_dialect in ("auto", *get_args(Dialect)), "tool_dialect", self.tool_dialect)
         _require(self.tool_enforcement in get_args(Enforcement), "tool_enforcement", self.tool_enforcement)
+        _require(isinstance(self.chat_template, str | None), "chat_template", self.chat_template)
         _require(self.grammar_cache_bytes >= 0, "grammar_cache_bytes", self.grammar_cache_bytes)
         _require(self.grammar_compile_timeout > 0, "grammar_compile_timeout", self.grammar_compile_timeout)
 

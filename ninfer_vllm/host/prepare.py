@@ -19,7 +19,7 @@ from ninfer_vllm.errors import ConflictingConstraint, NInferError
 from ninfer_vllm.host.client_errors import as_client_error
 from ninfer_vllm.host.continuation import ContinuationCheck, existing_of
 from ninfer_vllm.host.events import OutputParser
-from ninfer_vllm.host.frontend import Frontend, GenericFrontend, frontend_for
+from ninfer_vllm.host.frontend import Frontend, GenericFrontend, frontend_for, state_template
 from ninfer_vllm.host.options import PluginOptions
 from ninfer_vllm.host.payload import Payload
 from ninfer_vllm.host.preparation_time import take_ahead, timed
@@ -73,6 +73,7 @@ class Preparer:
         self._gate = gate
         self._model_config = model_config
         self._tokenizer = tokenizer
+        state_template(tokenizer, options.chat_template)
         self._lock = threading.Lock()
         self._vocabulary: Vocabulary | None = None
         self._lowerings = LoweringCache(lambda: self.vocabulary, self._read_tools)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ninfer_vllm.constraint import OutputConstraint, ToolChoice, ToolConstraint
-from ninfer_vllm.errors import ConflictingConstraint
+from ninfer_vllm.errors import ConflictingConstraint, InvalidTools
 from ninfer_vllm.host.options import PluginOptions
 from ninfer_vllm.host.requests import from_structured_outputs
 
@@ -23,6 +23,12 @@ REMOVED_FIELDS = {
     "guided_decoding_backend": "structured_outputs",
     "guided_whitespace_pattern": "structured_outputs",
 }
+
+CHOICES_OF_CALLS = ("function", "allowed_tools")
+"""Types of tool choices that name functions."""
+
+BUDGET_FIELD = "thinking_token_budget"
+"""Bounds the thinking block, as in Chat; the host's class of Responses has no such field."""
 
 FLAT_TOOL = re.compile(r"^(/[0-9]+)/function(?=/|$)")
 """A place in a tool of the Chat protocol; in Responses the function's members are the tool's own."""
@@ -81,11 +87,36 @@ def tools_of(request: Any, body: OutputConstraint | None, options: PluginOptions
     return ToolConstraint(declared, policy, body, dialect, options.unknown_schema_keywords)
 
 
+def refuse_call_of_no_tool(request: Any) -> None:
+    """Refuse a choice of calls beside no function, which the host would answer with content (TOOL-5).
+
+    Errors: InvalidTools.
+    """
+    if not is_chat(request) or _declarations(request):
+        return
+    choice = request.tool_choice
+    if choice == "required" or getattr(choice, "type", None) in CHOICES_OF_CALLS:
+        raise InvalidTools("", "the tool choice asks for calls, but no function is declared")
+
+
 def asks_for_tool_constraint(tools: ToolConstraint, request: Any) -> bool:
     """Whether the request itself asks for more than free calls."""
     policy = tools.policy
     asked = policy.mode == "required" or policy.allowed_names is not None or not policy.parallel
     return asked or tools.body is not None or any(tool["function"].get("strict") for tool in _declarations(request))
+
+
+def budget_of(request: Any) -> int | None:
+    """The thinking budget of a Responses turn, where it states one (THK-7).
+
+    Errors: ConflictingConstraint for a value that is none.
+    """
+    stated = (request.model_extra or {}).get(BUDGET_FIELD) if is_responses(request) else None
+    if stated is None or stated == -1:
+        return None
+    if isinstance(stated, bool) or not isinstance(stated, int) or stated < 0:
+        raise ConflictingConstraint(BUDGET_FIELD, "must be a number of tokens, or -1 for no bound")
+    return stated
 
 
 def tool_place(request: Any, pointer: str) -> str:

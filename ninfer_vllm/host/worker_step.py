@@ -158,7 +158,7 @@ def begin_step(runner: Any, grammar_output: Any) -> ConstrainedStep:
     masks: list[MaskRow] = []
     for request_id, own, num_masked in zip(ids, _masks_of(grammar_output, drafted), masked, strict=True):
         if request_id in firsts:
-            rows.append(_row_of(runner, request_id, firsts[request_id], len(own) - 1, num_masked))
+            rows.append(_row_of(runner, scheduled, request_id, firsts[request_id], len(own) - 1, num_masked))
             row_of += range(firsts[request_id], firsts[request_id] + len(own))
             masks += own
     sound = mask_logits(logits, row_of, masks)
@@ -190,10 +190,12 @@ def _masks_of(grammar_output: Any, drafted: dict[str, list[int]]) -> Iterator[li
         used += len(words) // len(ids) if FIXED_MASK_STRIDE else count
 
 
-def _row_of(runner: Any, request_id: str, first: int, num_drafts: int, num_masked: int | None) -> Row:
+def _row_of(runner: Any, scheduled: Any, request_id: str, first: int, num_drafts: int, num_masked: int | None) -> Row:
     state = runner.requests[request_id]
     params: SamplingParams = state.sampling_params
     seed = int(torch.randint(SEEDS, ())) if params.seed is None else params.seed
     index = runner.input_batch.req_id_to_index[request_id]
     parameters = Parameters(params.temperature, max(params.top_k, 0), params.min_p, params.top_p)
-    return Row(request_id, index, first, num_drafts, parameters, seed, state.num_tokens, num_masked)
+    # Not the host's count of output tokens: with asynchronous scheduling it holds drafts that were rejected meanwhile.
+    position = state.num_computed_tokens + scheduled.num_scheduled_tokens[request_id] - num_drafts
+    return Row(request_id, index, first, num_drafts, parameters, seed, position, num_masked)

@@ -75,6 +75,8 @@ def from_cli_args(original: Callable[..., Any]) -> Callable[..., Any]:
         engine_args = original(cls, args)
         if is_selected:
             options = {name: given[name] for name in OPTIONS if name in given}
+            if given.get("chat_template") is not None:
+                options["chat_template"] = str(given["chat_template"])
             config = dict(engine_args.additional_config or {})
             engine_args.additional_config = {**config, CONFIG_KEY: {**options, **config.get(CONFIG_KEY, {})}}
         return engine_args

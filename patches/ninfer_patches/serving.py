@@ -8,6 +8,7 @@ from typing import Any
 
 from ninfer_vllm.errors import NInferError
 from ninfer_vllm.host.http import (
+    add_budget,
     before_first_event,
     prepare,
     raise_failure_in,
@@ -40,6 +41,7 @@ def to_sampling_params(original: Callable[..., Any]) -> Callable[..., Any]:
         if prepared is not None:
             params.structured_outputs = prepared.constraint
             if prepared.enforced:
+                add_budget(self, params)
                 refuse_conflicting_params(prepared, params)
         return params
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -19,6 +20,9 @@ CACHED_CONTRACTS = 64
 
 CACHED_OBJECTS = 256
 """Reduced parameter schemas that are remembered: an agent sends the same tools with every request."""
+
+NAME = re.compile(r"[\w./:-]+")
+"""A tool's name, in letters of every script: what the protocols' own services take, and what servers of tools add."""
 
 NO_PARAMETERS: Json = {"type": "object", "properties": {}, "additionalProperties": False}
 
@@ -169,8 +173,8 @@ def _tool(value: Json, pointer: str, options: JsonOptions) -> Tool:
     if not isinstance(function, dict):
         raise InvalidTools(pointer, "function must be an object")
     name = function.get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidTools(child(pointer, "name"), "a tool's name must be a text that is not empty")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidTools(child(pointer, "name"), "a tool's name holds letters, digits and _ - . / : and is not empty")
     strict = function.get("strict")
     if strict is not None and not isinstance(strict, bool):
         raise InvalidTools(child(pointer, "strict"), "strict must be a boolean")

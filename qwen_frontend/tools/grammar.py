@@ -16,7 +16,7 @@ from ninfer_vllm.grammar.ir import (
     sequence,
     text,
 )
-from ninfer_vllm.grammar.naming import prefixed
+from ninfer_vllm.grammar.naming import prefixed, with_shared_texts
 from ninfer_vllm.limits import PREPARATION_STEPS
 from qwen_frontend.tools import hermes, xml
 from qwen_frontend.tools.contract import ToolContract
@@ -50,7 +50,8 @@ def lower_tools(contract: ToolContract, body: Grammar | None, open_id: int, clos
             rules[f"call{at}"] = Rule(grammar.root)
     texts = alternation(*(Rule(f"call{at}") for at in range(len(contract.callable))))
     rules["call"] = sequence(Token(frozenset((open_id,))), texts, Token(frozenset((close_id,))))
-    return Grammar({"output": _output(contract, content, has_body=body is not None), **rules}, "output")
+    output = _output(contract, content, has_body=body is not None)
+    return Grammar(with_shared_texts({"output": output, **rules}, "text"), "output")
 
 
 def _output(contract: ToolContract, content: Expr, *, has_body: bool) -> Expr:

@@ -6,7 +6,7 @@ from ninfer_vllm.languages.json_schema.literals import spell
 from qwen_frontend.tools.contract import Tool
 from qwen_frontend.tools.hints import type_of
 from qwen_frontend.tools.json_texts import WHITE_SPACE, may_be_json, read
-from qwen_frontend.tools.xml import raw_strings
+from qwen_frontend.tools.xml import raw_values
 
 
 def published(tool: Tool, key: str, value: str) -> str:
@@ -18,7 +18,7 @@ def _strict(tool: Tool, key: str, value: str) -> str:
     member = next((member for member in tool.object.members if member.name == key), None)
     if member is None:
         raise ValueError(f"the parameter {key!r} is not declared")
-    if not member.others or (member.has_strings and raw_strings(tool, member).accepts(value)):
+    if not member.others or (member.has_strings and member.raw(raw_values()).accepts(value)):
         return spell(value)
     if not may_be_json(value):
         raise ValueError(f"the value of {key!r} is no JSON")

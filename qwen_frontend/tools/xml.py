@@ -15,12 +15,10 @@ from ninfer_vllm.automata.charset import ANY, CharSet
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.lazy import determinise
 from ninfer_vllm.automata.nfa import NfaBuilder
-from ninfer_vllm.automata.work import remembered
 from ninfer_vllm.errors import ConstraintError, UnrepresentableToolValue, UnsupportedSchema
 from ninfer_vllm.grammar.ir import Chars, Expr, Grammar, Regular, Repeat, alternation, sequence, text
 from ninfer_vllm.languages.json_schema.members import MemberTexts
 from ninfer_vllm.languages.json_schema.shapes import Shape
-from ninfer_vllm.spelling import child
 from qwen_frontend.tools.contract import Tool, placed
 
 OPEN_FUNCTION, CLOSE_FUNCTION = "<function=", "</function>"
@@ -29,9 +27,6 @@ END_OF_NAME = ">\n"
 DELIMITER = "\n" + CLOSE_PARAMETER
 NAME_CHARS = ANY - CharSet.from_chars(">\n")
 """Characters of a name: it ends at the first `>`, and stands on one line."""
-
-CACHED_STRINGS = 256
-"""Members whose raw strings are remembered: the parser of a union asks again for every call."""
 
 WriteJson = Callable[[tuple[Shape, ...]], Expr]
 
@@ -62,8 +57,6 @@ def call_text(tool: Tool) -> Grammar:
 
     Errors: UnrepresentableToolValue, UnsupportedSchema and other ConstraintErrors with their place in the tools.
     """
-    if not is_name(tool.name):
-        raise UnrepresentableToolValue(child(tool.pointer, "name"), f"the name {tool.name!r} cannot be written")
     before, after = text(opening(tool.name)), text(CLOSING)
     if not tool.is_strict:
         return Grammar({"call": sequence(before, Repeat(_any_parameter(), 0, None), after)}, "call")
@@ -82,7 +75,6 @@ def is_name(name: str) -> bool:
     return all(ord(char) in NAME_CHARS for char in name)
 
 
-@remembered(CACHED_STRINGS)
 def raw_strings(tool: Tool, member: MemberTexts) -> Dfa:
     """The strings of a member that can be written raw.
 

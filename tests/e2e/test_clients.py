@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 import openai
@@ -20,6 +23,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.server, pytest.mark.contract("API-
 
 EXTRA = {"chat_template_kwargs": {"enable_thinking": False}}
 MESSAGES = [{"role": "user", "content": "hi"}]
+CLIENTS_PYTHON = Path(sys.prefix) / "clients" / "bin" / "python"
+"""Has the libraries that cannot be installed beside the host."""
+INSTRUCTOR_SCRIPT = Path(__file__).resolve().parents[1] / "support" / "instructor_client.py"
 SOAK_S = float(os.environ.get("NINFER_SOAK_SECONDS", "20"))
 """Seconds of the soak: short here, hours where somebody asks for them."""
 GROWTH_BYTES = 128 << 20
@@ -83,13 +89,15 @@ def test_pydantic_ai_gives_an_instance(server: Server, output: str) -> None:
     assert isinstance(agent.run_sync("hi").output, Order)
 
 
-def test_instructor_gives_an_instance(client: openai.OpenAI) -> None:
-    instructor = pytest.importorskip("instructor", reason="instructor is not installed")
-    patched = instructor.from_openai(client, mode=instructor.Mode.JSON_SCHEMA)
-    found = patched.chat.completions.create(
-        model="m", messages=MESSAGES, response_model=Order, max_tokens=120, max_retries=0, extra_body=EXTRA
-    )
-    assert isinstance(found, Order)
+@pytest.mark.skipif(not CLIENTS_PYTHON.exists(), reason="the client libraries' environment was not made (make setup)")
+def test_instructor_gives_an_instance(server: Server) -> None:
+    """It cannot be installed beside the host, so it runs with an environment of its own."""
+    command = [str(CLIENTS_PYTHON), "-I", str(INSTRUCTOR_SCRIPT), f"{server.url}/v1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["is_instance"] is True
+    assert Order.model_validate(told["fields"]).model_dump() == told["fields"]
 
 
 def test_clients_of_the_documentation_run(server: Server) -> None:

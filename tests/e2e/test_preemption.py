@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ninfer_vllm.constraint import OutputConstraint
-from tests.support.engine import IN_PROCESS, SELECTED, Answer, Ask, Engine, generate
-from tests.support.inspection import scheduler_of, state_of
+from tests.support.engine import IN_PROCESS, SELECTED, Answer, Ask, Engine
+from tests.support.inspection import add, drain, scheduler_of, state_of
 
 pytestmark = pytest.mark.engine
 
@@ -72,7 +72,10 @@ def generate_watched(llm: Any, asks: list[Ask]) -> tuple[list[Answer], list[int]
         return preempt(request, *arguments, **options)
 
     scheduler._preempt_request = watched
+    answers: dict[str, Answer] = {}
     try:
-        return generate(llm, asks), preempted
+        ids = add(llm, {str(number): ask for number, ask in enumerate(asks)})
+        drain(llm, answers)
     finally:
         del scheduler._preempt_request
+    return [answers[name] for name in ids], preempted

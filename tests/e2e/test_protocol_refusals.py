@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ import jsonschema
 import pytest
 
 from ninfer_vllm.embedded import build
-from tests.support.servers import Server, serving
+from tests.support import templates
+from tests.support.cases import open_cases
+from tests.support.servers import ANSWER_SECONDS, Server, serving
 from tests.support.tools import BOOK, chat_tools
 
 pytestmark = [pytest.mark.engine, pytest.mark.server]
@@ -23,8 +26,12 @@ NGRAM = '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving(build("tiny-qwen3"), "--speculative-config", NGRAM) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A model that is served with another template than its own: XML calls, thinking opened by the prompt."""
+    template = tmp_path_factory.mktemp("template") / "opened.jinja"
+    template.write_text(templates.QWEN35, encoding="utf-8")
+    words = ("--speculative-config", NGRAM, "--chat-template", str(template))
+    with serving(build("tiny-qwen3"), *words) as running:
         yield running
 
 
@@ -38,6 +45,11 @@ BAD_TOOLS: dict[str, tuple[list[Function], Any, str, str]] = {
         [{"name": "f", "strict": True, "parameters": {"type": "object", "properties": {"a": {"type": "nope"}},
           "additionalProperties": False}}],
         "auto", "invalid_schema", "tools/0/function/parameters/properties/a/type",
+    ),
+    "unrepresentable const": (
+        [{"name": "f", "strict": True, "parameters": {"type": "object", "required": ["a"],
+          "properties": {"a": {"const": "x\n</parameter>"}}, "additionalProperties": False}}],
+        "auto", "unrepresentable_tool_value", "tools/0/function/parameters/properties/a/const",
     ),
     "unknown named tool": (
         [{"name": "f", "parameters": {"type": "object"}}], "g", "invalid_tools", "tool_choice",
@@ -95,7 +107,7 @@ def in_words_of(protocol: str, param: str) -> str:
 
 def queued(server: Server) -> float:
     """How many prompt tokens the engine has been given so far."""
-    text = httpx.get(f"{server.url}/metrics", timeout=30).text
+    text = httpx.get(f"{server.url}/metrics", timeout=ANSWER_SECONDS).text
     return sum(float(value) for value in re.findall(r"^vllm:prompt_tokens_total\{[^}]*\} (\S+)$", text, re.MULTILINE))
 
 
@@ -121,7 +133,7 @@ def test_a_bad_tool_list_is_a_located_400_and_nothing_is_queued(
     assert queued(server) == before
 
 
-@pytest.mark.contract("JSD-8", "ERR-2", "REQ-7", "CON-4")
+@pytest.mark.contract("JSD-8", "ERR-2", "REQ-7", "CON-4", "TOOL-5", "THK-7")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("path", "body", "code", "param"),
@@ -170,6 +182,24 @@ def test_a_bad_tool_list_is_a_located_400_and_nothing_is_queued(
             "/v1/chat/completions",
             {"messages": ASKED, "tools": chat_tools(), "structured_outputs": {"regex": "a"}},
             "conflicting_constraint", "tools",
+        ),
+        (
+            "/v1/messages", {"messages": ASKED, "max_tokens": 4, "tool_choice": {"type": "any"}},
+            "invalid_tools", "tool_choice",
+        ),
+        (
+            "/v1/messages", {"messages": ASKED, "max_tokens": 4, "tool_choice": {"type": "tool", "name": "f"}},
+            "invalid_tools", "tool_choice",
+        ),
+        (
+            "/v1/responses",
+            {"input": "x", "tools": [{"type": "web_search_preview"}], "tool_choice": "required"},
+            "invalid_tools", "tool_choice",
+        ),
+        (
+            "/v1/responses",
+            {"input": "x", "text": {"format": {"type": "json_object"}}, "thinking_token_budget": "few"},
+            "conflicting_constraint", "thinking_token_budget",
         ),
         (
             "/v1/chat/completions",
@@ -223,7 +253,60 @@ def test_streamed_forced_calls_with_drafts_join_to_valid_json_or_do_not_begin(se
             assert (chunks[-1]["finish_reason"], text) == ("length", "")
 
 
-@pytest.mark.contract("THK-3", "THK-7")
+CALLS = ("ht-016", "ht-017", "ht-018", "ht-019", "ht-024", "ht-035")
+"""Reported requests that declare tools."""
+
+
+@pytest.mark.contract("TOOL-9", "TOOL-10", "JSD-8", "GEN-3")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("case", [case for case in open_cases("http") if case.id in (*CALLS, "absent")])
+def test_reported_calls_are_refused_cut_or_published_as_they_should_be(
+    server: Server, case: dict[str, Any], stream: bool
+) -> None:
+    request, expected = copy.deepcopy(case["constraint"]["request"]), case["constraint"]["expect"]
+    (function,) = (tool["function"] for tool in request["tools"])
+    function["parameters"]["additionalProperties"] = False
+    request = {"max_tokens": 60, **request, "stream": stream}
+    if expected["status"] == 400:
+        response = server.post("/v1/chat/completions", {"model": "m", "messages": ASKED, **request})
+        assert response.status_code == 400, response.text
+        place = re.sub(r"\[([0-9]+)\]", r"/\1", expected["where"]).replace(".", "/")
+        assert response.json()["error"]["param"] == place
+        return
+    body = {"messages": ASKED, "temperature": 1.0, "seed": 1, "chat_template_kwargs": SILENT, **request}
+    content, calls, reason = published(server, body)
+    assert content == ""
+    for name, arguments in calls:
+        assert name == function["name"]
+        jsonschema.validate(json.loads(arguments), function["parameters"])
+    if "length" in expected.get("finish_reason", ""):
+        assert (reason, calls) == ("length", [])
+    elif isinstance(request["tool_choice"], dict):
+        assert (reason, len(calls)) in (("stop", 1), ("length", 0), ("length", 1))
+    else:
+        assert reason == "length" or (reason == "tool_calls" and calls)
+
+
+def published(server: Server, body: dict[str, Any]) -> tuple[str, list[tuple[str, str]], str]:
+    """Content, calls and finish reason of one turn, streamed where it asks for that."""
+    if not body["stream"]:
+        message = chat(server, **body)
+        calls = [call["function"] for call in message["message"].get("tool_calls") or []]
+        content = message["message"]["content"] or ""
+        return content, [(call["name"], call["arguments"]) for call in calls], message["finish_reason"]
+    content, reason, joined = "", "", dict[int, list[str]]()
+    for event in events(server, "/v1/chat/completions", body):
+        (choice,) = event["choices"]
+        content += choice["delta"].get("content") or ""
+        reason = choice["finish_reason"] or reason
+        for call in choice["delta"].get("tool_calls") or []:
+            parts = joined.setdefault(call["index"], ["", ""])
+            parts[0] += call["function"].get("name") or ""
+            parts[1] += call["function"].get("arguments") or ""
+    return content, [(name, arguments) for name, arguments in joined.values()], reason
+
+
+@pytest.mark.contract("THK-2", "THK-3", "THK-7")
 def test_thinking_can_not_end_the_turn_and_a_budget_ends_it_once(server: Server) -> None:
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": BOOK}}
     for seed in range(3):

@@ -26,7 +26,8 @@ SEEDS = range(4)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving(build("tiny-qwen3"), "--constraint-timings") as running:
+    # Full precision, so that a stream draws the same as a whole answer, whose prompt was not in the cache yet.
+    with serving(build("tiny-qwen3"), "--constraint-timings", "--dtype", "float32") as running:
         yield running
 
 
@@ -203,6 +204,23 @@ def _items(response: Any) -> list[tuple[str, str, str]]:
         else (item.type, "", item.content[0].text)
         for item in response.output
     ]
+
+
+@pytest.mark.contract("THK-7", "THK-8", "API-4")
+def test_responses_think_within_a_budget_and_answer_behind_it(client: openai.OpenAI) -> None:
+    form = {"format": {"type": "json_schema", "name": "booking", "schema": BOOK}}
+    thinking = {"chat_template_kwargs": {"enable_thinking": True}, "thinking_token_budget": 8}
+    asked: dict[str, Any] = {"model": "m", "input": "Book a room.", "max_output_tokens": 200, "temperature": 0.0}
+    answer = client.responses.create(**asked, text=form, extra_body=thinking)
+    *_, last = client.responses.create(stream=True, **asked, text=form, extra_body=thinking)
+    assert answer.status == "completed"
+    assert 8 <= answer.ninfer["constraint"]["reasoning_tokens"] <= 12
+    (reasoning, _, thought), (message, _, text) = _items(answer)
+    assert (reasoning, message) == ("reasoning", "message")
+    jsonschema.validate(json.loads(text), BOOK)
+    assert thought
+    assert not any(marker in thought + text for marker in MARKERS)
+    assert _items(last.response) == _items(answer)
 
 
 @pytest.mark.contract("API-4", "TOOL-14", "OBS-2", "CON-1", "TOOL-10")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
@@ -27,6 +26,9 @@ PROMPTS = ["The capital of France is", "Once upon a time", "One, two, three,", "
 FREE = [Ask(prompt, None, {**GREEDY, "max_tokens": 8}) for prompt in PROMPTS]
 DATE_ASK = Ask("The first day of 2024 was", OutputConstraint.regex(DATE), GREEDY)
 CHOICE_ASK = Ask("I like it. This review is", OutputConstraint.choice(["positive", "negative"]), GREEDY)
+
+HANG_S = 600
+"""Seconds after which a request that never asks for its grammar is given up."""
 
 ADVANCING = ("look_ahead", "preview", "commit", "finish")
 """What moves a session once it has its matcher."""
@@ -242,19 +244,26 @@ def cancel_after(llm: Any, asks: dict[str, Ask], name: str, steps: int) -> dict[
 
 
 def outcomes_of_slow_build(llm: Any, asks: list[Ask]) -> list[str]:
-    """Runs beside the engine: how each request came by its grammar when building it takes a while."""
-    engine = manager_of(llm).compiler.engine
-    compile_once = engine.compile
+    """Runs beside the engine: how each request came by its grammar when building it ends after all have asked."""
+    compiler = manager_of(llm).compiler
+    submit, compile_once = compiler.submit, compiler.engine.compile
+    asked = threading.Semaphore(0)
+
+    def noted(*arguments: Any) -> Any:
+        answer = submit(*arguments)
+        asked.release()
+        return answer
 
     def slowly(grammar: Any) -> Any:
-        time.sleep(0.5)
+        for _ in asks:
+            assert asked.acquire(timeout=HANG_S)
         return compile_once(grammar)
 
-    engine.compile = slowly
+    compiler.submit, compiler.engine.compile = noted, slowly
     try:
         answers = generate(llm, asks)
     finally:
-        del engine.compile
+        del compiler.submit, compiler.engine.compile
     return sorted(answer.only.constraint.cache for answer in answers if answer.only.constraint is not None)
 
 

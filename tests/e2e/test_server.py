@@ -15,11 +15,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from ninfer_vllm.embedded import build
-from tests.support.servers import Server, serving
+from tests.support.servers import ANSWER_SECONDS, Server, serving
 
 pytestmark = [pytest.mark.engine, pytest.mark.server]
 MESSAGES = [{"role": "user", "content": "hi"}]
 NO_THINKING = {"enable_thinking": False}
+MAX_TOKENS = 120
+"""More than the longest order has bytes, so that none is cut, whatever is drawn."""
 
 
 class Order(BaseModel):
@@ -46,7 +48,7 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def chat(server: Server, **fields: Any) -> httpx.Response:
-    body = {"model": "m", "messages": MESSAGES, "max_tokens": 60, "chat_template_kwargs": NO_THINKING, **fields}
+    body = {"model": "m", "messages": MESSAGES, "max_tokens": MAX_TOKENS, "chat_template_kwargs": NO_THINKING, **fields}
     return server.post("/v1/chat/completions", body)
 
 
@@ -60,7 +62,7 @@ def events(response: httpx.Response) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_response_format_schema_is_kept_and_recorded(client: openai.OpenAI, temperature: float) -> None:
     answer = client.chat.completions.create(
-        model="m", messages=MESSAGES, response_format=JSON_FORMAT, temperature=temperature, max_tokens=60,
+        model="m", messages=MESSAGES, response_format=JSON_FORMAT, temperature=temperature, max_tokens=MAX_TOKENS,
         extra_body={"chat_template_kwargs": NO_THINKING},
     )  # fmt: skip
     (choice,) = answer.choices
@@ -78,7 +80,7 @@ def test_response_format_schema_is_kept_and_recorded(client: openai.OpenAI, temp
 @pytest.mark.contract("API-3", "OBS-2")
 def test_streamed_text_is_the_whole_text_and_the_last_chunk_carries_the_record(client: openai.OpenAI) -> None:
     stream = client.chat.completions.create(
-        model="m", messages=MESSAGES, response_format=JSON_FORMAT, temperature=1.0, max_tokens=60, stream=True,
+        model="m", messages=MESSAGES, response_format=JSON_FORMAT, temperature=1.0, max_tokens=MAX_TOKENS, stream=True,
         extra_body={"chat_template_kwargs": NO_THINKING},
     )  # fmt: skip
     chunks = [chunk for chunk in stream if chunk.choices]
@@ -104,7 +106,7 @@ def test_streamed_text_is_the_whole_text_and_the_last_chunk_carries_the_record(c
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_structured_outputs_hold_on_both_endpoints(server: Server, member, value, valid, stream: bool) -> None:
-    fields = {"structured_outputs": {member: value}, "temperature": 1.0, "stream": stream, "max_tokens": 60}
+    fields = {"structured_outputs": {member: value}, "temperature": 1.0, "stream": stream, "max_tokens": MAX_TOKENS}
     chatted = chat(server, **fields)
     completed = server.post("/v1/completions", {"model": "m", "prompt": "a", **fields})
     for response in (chatted, completed):
@@ -260,10 +262,11 @@ def _abandon(server: Server) -> int:
     body = {
         "model": "m",
         "messages": MESSAGES,
-        "max_tokens": 200,
+        "min_tokens": 400,
+        "max_tokens": 400,
         "stream": True,
-        "structured_outputs": {"regex": "a*b"},
+        "structured_outputs": {"regex": "[ab]+"},
     }
-    with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=60) as response:
+    with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=ANSWER_SECONDS) as response:
         next(response.iter_lines())
     return 0

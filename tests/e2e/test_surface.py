@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ninfer_vllm.embedded import build
-from tests.support.servers import Server, serving
+from tests.support.servers import ANSWER_SECONDS, Server, serving
 
 pytestmark = [pytest.mark.engine, pytest.mark.server]
 
@@ -34,11 +34,11 @@ def complete(server: Server, **fields: object) -> httpx.Response:
 
 @pytest.mark.contract("API-7")
 def test_endpoints_of_a_selected_server_answer(server: Server) -> None:
-    health = httpx.get(f"{server.url}/ninfer/health", timeout=60)
+    health = httpx.get(f"{server.url}/ninfer/health", timeout=ANSWER_SECONDS)
     assert (health.status_code, health.json()["status"], health.json()["model"]) == (200, "ok", "m")
     verdict = server.post("/ninfer/check", {"kind": "regex", "source": "a(?=b)"})
     assert (verdict.status_code, verdict.json()["problems"][0]["code"]) == (200, "invalid_regex")
-    page = httpx.get(f"{server.url}/ninfer/playground", timeout=60)
+    page = httpx.get(f"{server.url}/ninfer/playground", timeout=ANSWER_SECONDS)
     assert page.headers["content-type"].startswith("text/html")
     walk = server.post("/ninfer/playground/walk", {"kind": "choice", "source": ["yes", "no"], "text": "ye"}).json()
     assert (walk["failing"], walk["complete"], walk["steps"][-1]["distance"]) == (None, False, 1)
@@ -85,7 +85,7 @@ def test_preparation_queue_and_prefill_are_parts_of_the_whole_time(server: Serve
 
 
 def _seconds(server: Server) -> dict[str, float]:
-    text = httpx.get(f"{server.url}/metrics", timeout=60).text
+    text = httpx.get(f"{server.url}/metrics", timeout=ANSWER_SECONDS).text
     families = text_string_to_metric_families(text)
     samples = (sample for family in families for sample in family.samples)
     return {re.sub("_sum$", "", sample.name): sample.value for sample in samples if sample.name.endswith("seconds_sum")}

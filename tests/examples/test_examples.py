@@ -12,7 +12,7 @@ from tests.architecture.repository import ROOT
 def _run(name: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": ""}
     command = [sys.executable, str(ROOT / "examples" / name)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=1800)
 
 
 @pytest.mark.engine

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from ninfer_vllm.constraint import Frame
+from ninfer_vllm.constraint import Frame, ToolChoice
 from ninfer_vllm.host.events import CallFinished, ContentDelta, Event, ReasoningDelta
 from qwen_frontend.output import QwenOutputParser
 from qwen_frontend.tools.contract import ToolContract
 from qwen_frontend.tools.parser import CallParser
 from tests.support.calls import FIRST_BYTE, IDS, contract_of, spelling_of, tool
+from tests.support.cases import open_cases
 
 THINK, END_THINK = 20_000, 20_001
 MARKERS = {"<think>": THINK, "</think>": END_THINK, "<tool_call>": IDS[0], "</tool_call>": IDS[1]}
@@ -81,3 +85,21 @@ def test_spelled_close_is_reasoning() -> None:
     parser = QwenOutputParser("thinking", (THINK, END_THINK), CallParser(None, None, spelling_of), spelling_of)
     spelled = [FIRST_BYTE + value for value in b"</think>\n\nx"]
     assert fields([*parser.feed(spelled), *parser.finish("length")]) == ("</think>\n\nx", "", 0)
+
+
+@pytest.mark.contract("THK-8", "TOOL-10")
+@pytest.mark.parametrize("case", [case for case in open_cases("thinking") if case.id in ("th-011", "absent")])
+@pytest.mark.parametrize("size", [1, 1000])
+def test_reasoning_and_the_call_behind_it_are_both_returned(case: dict[str, Any], size: int) -> None:
+    tools = copy.deepcopy(case["constraint"]["tools"])
+    tools[0]["function"]["parameters"]["additionalProperties"] = False
+    (wanted,) = case["constraint"]["parse"]
+    for choice in ("auto", ToolChoice(enforcement="automatic")):
+        contract = contract_of(tools, choice)
+        calls = CallParser(contract, IDS, spelling_of)
+        parser = QwenOutputParser("thinking", (THINK, END_THINK), calls, spelling_of)
+        events = [event for group in tokens_of(wanted["raw"], size) for event in parser.feed(group)]
+        events += parser.finish("stop")
+        assert fields(events) == (wanted["reasoning"], "", len(wanted["calls"]))
+        found = [(event.name, json.loads(event.arguments)) for event in events if isinstance(event, CallFinished)]
+        assert found == [(call["name"], call["arguments"]) for call in wanted["calls"]]

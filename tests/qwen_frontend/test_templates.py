@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
+from vllm.tokenizers.hf import maybe_make_thread_pool
 
 from ninfer_vllm.embedded import tokenizer as embedded_tokenizer
-from ninfer_vllm.errors import UnsupportedTemplate
-from ninfer_vllm.host.frontend import GenericFrontend, frontend_for
+from ninfer_vllm.errors import InvalidOption, UnsupportedTemplate
+from ninfer_vllm.host.frontend import GenericFrontend, frontend_for, state_template
+from ninfer_vllm.host.options import PluginOptions
 from qwen_frontend.templates import facts_of
 from qwen_frontend.thinking import QwenFrontend
 from tests.support import templates
@@ -82,3 +86,29 @@ def test_a_thinking_block_that_is_written_otherwise_is_refused_with_what_was_fou
 def test_a_template_without_turns_of_this_family_is_another_familys(tokenizer: Any) -> None:
     tokenizer.chat_template = "{% for m in messages %}{{ m.role + ': ' + m.content }}{% endfor %}"
     assert isinstance(frontend_for(tokenizer), GenericFrontend)
+
+
+@pytest.mark.contract("THK-2", "TOOL-13")
+@pytest.mark.parametrize("pooled", [True, False], ids=["pool", "one"])
+@pytest.mark.parametrize("as_file", [True, False], ids=["file", "text"])
+def test_a_template_that_is_given_stands_for_the_models_own(
+    vocabulary: Any, as_file: bool, pooled: bool, tmp_path: Path
+) -> None:
+    tokenizer = copy.deepcopy(vocabulary)
+    if pooled:
+        maybe_make_thread_pool(tokenizer)
+    own = frontend_for(tokenizer)
+    state_template(tokenizer, None)
+    assert frontend_for(tokenizer) == own
+    file = tmp_path / "given.jinja"
+    file.write_text(templates.QWEN35, encoding="utf-8")
+    state_template(tokenizer, str(file) if as_file else templates.QWEN35)
+    assert (own.dialect, frontend_for(tokenizer).dialect) == ("hermes", "xml")
+    rendered = {"chat_template": templates.QWEN35}
+    starts = start(tokenizer, **rendered), start(tokenizer, enable_thinking=False, **rendered)
+    assert starts == ("thinking", "content")
+
+
+def test_a_template_that_is_no_text_is_no_option() -> None:
+    with pytest.raises(InvalidOption, match="chat_template"):
+        PluginOptions.of({"chat_template": 3})

@@ -19,7 +19,8 @@ from ninfer_vllm.host.options import PluginOptions
 from ninfer_vllm.host.prepare import Preparer
 from ninfer_vllm.host.tokenizer_folder import load_tokenizer
 
-START_S = 30
+START_S = 600
+"""Seconds that the start of a web server may take: a hang guard."""
 
 
 def endpoints_of(backend: Backend) -> tuple[FastAPI, Endpoints]:

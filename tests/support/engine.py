@@ -76,8 +76,15 @@ class Answer:
 class Engine:
     """A running engine; a context manager that ends it."""
 
-    def __init__(self, model: object, environment: Mapping[str, str] | None = None, **options: Any) -> None:
-        """Start an engine on a model folder; `options` are those of `vllm.LLM`."""
+    def __init__(
+        self,
+        model: object,
+        environment: Mapping[str, str] | None = None,
+        *,
+        prepared_by: Callable[[], None] | None = None,
+        **options: Any,
+    ) -> None:
+        """Start an engine on a model folder; `options` are those of `vllm.LLM`; `prepared_by` runs in its process."""
         # Each process is forked from one that has imported the host and nothing else: importing takes longer than
         # starting an engine on a small model.
         context = multiprocessing.get_context("forkserver")
@@ -85,7 +92,7 @@ class Engine:
         self._pipe, theirs = context.Pipe()
         variables = {**ENVIRONMENT, **(environment or {})}
         defaults = {"enforce_eager": True, "max_model_len": 1024, "max_num_seqs": 16, "disable_log_stats": True}
-        arguments = (theirs, str(model), variables, {**defaults, **options})
+        arguments = (theirs, str(model), variables, prepared_by, {**defaults, **options})
         # Not a daemon: the engine may have processes of its own.
         self._process = context.Process(target=_serve, args=arguments, daemon=False)
         self._process.start()
@@ -175,10 +182,19 @@ def _sample_of(output: Any) -> Sample:
     )
 
 
-def _serve(pipe: Connection, model: str, variables: Mapping[str, str], options: Mapping[str, Any]) -> None:
+def _serve(
+    pipe: Connection,
+    model: str,
+    variables: Mapping[str, str],
+    prepare: Callable[[], None] | None,
+    options: Mapping[str, Any],
+) -> None:
     # The host reads most of them when an engine starts.
     os.environ.update(variables)
     from vllm import LLM
+
+    if prepare is not None:
+        prepare()
 
     fault, llm = _outcome(partial(LLM, model, **options))
     pipe.send((fault, None if fault is None else llm))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -51,9 +52,13 @@ def blocks_of(llm: Any, name: str) -> int:
 
 
 def add(llm: Any, asks: Mapping[str, Ask]) -> dict[str, str]:
-    """Queue requests under names; returns the engine's own id of each."""
+    """Queue requests under names, and wait for their grammars, so that all start in one step; the engine's own ids."""
     engine = llm.llm_engine
-    return {name: engine.add_request(name, prompt_of(ask), params_of(ask)) or name for name, ask in asks.items()}
+    ids = {name: engine.add_request(name, prompt_of(ask), params_of(ask)) or name for name, ask in asks.items()}
+    for structured in (request.structured_output_request for request in scheduler_of(llm).requests.values()):
+        while structured is not None and not structured.is_grammar_ready:
+            time.sleep(0.01)
+    return ids
 
 
 def step(llm: Any, answers: dict[str, Answer]) -> None:

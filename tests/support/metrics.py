@@ -7,7 +7,7 @@ from collections import Counter
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.servers import Server
+from tests.support.servers import ANSWER_SECONDS, Server
 
 Labels = tuple[str, ...]
 
@@ -26,7 +26,7 @@ class Scrape:
     @classmethod
     def of(cls, server: Server) -> Scrape:
         """The metrics of a running server now."""
-        return cls(httpx.get(f"{server.url}/metrics", timeout=60).text)
+        return cls(httpx.get(f"{server.url}/metrics", timeout=ANSWER_SECONDS).text)
 
     def by_labels(self, name: str) -> dict[Labels, float]:
         """The values of a metric that are not zero."""

@@ -17,8 +17,11 @@ from typing import Any
 
 import httpx
 
-START_SECONDS = 600
+START_SECONDS = 1200
+"""Seconds that a start may take where two engines and other tests share two slow cores: a hang guard."""
 STOP_SECONDS = 40
+ANSWER_SECONDS = 600
+"""Seconds that an answer may take there: a hang guard."""
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -35,14 +38,14 @@ class Server:
     log: Path
     pid: int
 
-    def post(self, path: str, body: Mapping[str, Any], timeout: float = 120) -> httpx.Response:
+    def post(self, path: str, body: Mapping[str, Any], timeout: float = ANSWER_SECONDS) -> httpx.Response:
         """One request."""
         return httpx.post(f"{self.url}{path}", json=body, timeout=timeout)
 
     def healthy(self) -> bool:
         """Whether the server and its engine answer."""
         try:
-            return httpx.get(f"{self.url}/health", timeout=10).status_code == 200
+            return httpx.get(f"{self.url}/health", timeout=ANSWER_SECONDS).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -55,12 +58,19 @@ def serving(
 
     `command` is "ninfer", "vllm" (the host's own console entry) or "module" (the host's API server module).
     """
-    port = _free_port()
+    with _reserved_port() as port, _started(model, options, command, environment or {}, port) as server:
+        yield server
+
+
+@contextmanager
+def _started(
+    model: Path, options: Sequence[str], command: Sequence[str], environment: Mapping[str, str], port: int
+) -> Iterator[Server]:
     words = [*_command(command[0], model), "--served-model-name", "m", "--port", str(port), "--host", "127.0.0.1"]
     words += ["--enforce-eager", "--max-model-len", "512", "--max-num-seqs", "16", *options]
     with tempfile.NamedTemporaryFile("w", suffix=".log", delete=False) as log:
         process = subprocess.Popen(
-            words, stdout=log, stderr=subprocess.STDOUT, env={**_unselected(), **ENVIRONMENT, **(environment or {})},
+            words, stdout=log, stderr=subprocess.STDOUT, env={**_unselected(), **ENVIRONMENT, **environment},
             start_new_session=True,
         )  # fmt: skip
     server = Server(f"http://127.0.0.1:{port}", Path(log.name), process.pid)
@@ -90,11 +100,14 @@ def _unselected() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ("NINFER_SELECTED", "VLLM_PLUGINS")}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def _reserved_port() -> Iterator[int]:
+    """A port that the system gives to nobody else meanwhile; a server that asks for it by number may listen on it."""
+    with socket.socket() as holder:
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            holder.setsockopt(socket.SOL_SOCKET, option, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def _wait_until_up(server: Server, process: subprocess.Popen[bytes]) -> None:

@@ -20,6 +20,9 @@ from ninfer_vllm.vocabulary import TokenClass, Vocabulary
 OWN_BYTES = 64 << 10
 """Measured memory of a small grammar with its first states."""
 
+MEASURED_EVERY = 32
+"""New grammars between two looks at the memory they all take."""
+
 NODE_BYTES = 500
 """Measured memory of an expression with its facts."""
 
@@ -33,6 +36,7 @@ class NativeEngine:
         self._domain: Domain | None = None
         self._ends = frozenset(vocabulary.ids(TokenClass.EOS))
         self._grammars: weakref.WeakSet[NativeGrammar] = weakref.WeakSet()
+        self._unmeasured = 0
         # Loading machine code takes a second, once a process: it starts before the first request asks for it.
         threading.Thread(target=compiled_kernels, name="ninfer-native", daemon=True).start()
 
@@ -68,9 +72,13 @@ class NativeEngine:
             return self._domain
 
     def _keep_in_bounds(self, compiled: NativeGrammar) -> None:
-        """Note a new grammar, and drop what was found out about those opened longest ago where all is too much."""
+        """Note a new grammar, and now and then drop what is known of those opened longest ago where all is too much."""
         with self._lock:
             self._grammars.add(compiled)
+            self._unmeasured += 1
+            if self._unmeasured < MEASURED_EVERY:
+                return
+            self._unmeasured = 0
             sizes = sorted(((known.opened, known) for known in self._grammars), key=lambda pair: pair[0])
         total = sum(known.run_bytes for _, known in sizes)
         for _, known in sizes:

@@ -27,6 +27,9 @@ from ninfer_vllm.limits import NATIVE_UNIT_BYTES, NATIVE_UNITS_BYTES
 
 ROOT = "item"
 
+MEASURED_EVERY = 32
+"""New units between two looks at the memory they all take."""
+
 SHARED_STATES = 256
 """States of an automaton without free text that grammars may have in common: numbers have up to two hundred."""
 
@@ -133,6 +136,7 @@ class SharedUnits:
         self._lock = threading.RLock()
         self._known: dict[tuple[Expr, int], Unit] = {}
         self._regular: dict[tuple[int, int, int | None], list[RegularUnit]] = {}
+        self._unmeasured = 0
 
     def of(self, item: Expr, terminator: int) -> Unit:
         """The unit of an item; new grammars get a new one when it has grown too large."""
@@ -173,6 +177,11 @@ class SharedUnits:
         return num_bytes + sum(unit.nbytes for alike in self._regular.values() for unit in alike)
 
     def _keep_in_bounds(self) -> None:
+        """Now and then, since measuring asks every unit, start over where all together are too large."""
+        self._unmeasured += 1
+        if self._unmeasured < MEASURED_EVERY:
+            return
+        self._unmeasured = 0
         if self.nbytes > NATIVE_UNITS_BYTES:
             self._known.clear()
             self._regular.clear()

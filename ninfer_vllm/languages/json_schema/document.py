@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from ninfer_vllm.errors import LimitExceeded, MalformedSchemaText
 from ninfer_vllm.limits import NESTING_DEPTH, SCHEMA_TEXT_CHARS
-from ninfer_vllm.spelling import child
+from ninfer_vllm.spelling import child, line_and_column
 
 INTEGER_DIGITS = 400
 """Digits of an integer that is kept as one: more than any binary64 value has; longer ones stay spellings."""
@@ -173,9 +173,7 @@ class _Reader:
         return found
 
     def _fail(self, reason: str, at: int | None = None) -> NoReturn:
-        at = self._at if at is None else at
-        line = self._text.count("\n", 0, at) + 1
-        raise MalformedSchemaText(reason, line, at - self._text.rfind("\n", 0, at))
+        raise MalformedSchemaText(reason, *line_and_column(self._text, self._at if at is None else at))
 
 
 def _number(match: re.Match[str]) -> int | Numeral:

@@ -14,6 +14,7 @@ from ninfer_vllm.automata.algebra import NO_TEXT, finite, intersection, union
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.automata.expressions import fullmatch_dfa
 from ninfer_vllm.automata.lengths import limited
+from ninfer_vllm.automata.work import remembered
 from ninfer_vllm.constraint import JsonOptions
 from ninfer_vllm.errors import LimitExceeded, UnsupportedSchema
 from ninfer_vllm.grammar.ir import Expr, Grammar
@@ -44,6 +45,9 @@ from ninfer_vllm.spelling import child
 
 IN_BRACKETS = r"\[[^]*\]"
 IN_BRACES = r"\{[^]*\}"
+CACHED_STRINGS = 256
+"""Automata of strings that are remembered: many parameters have the same, and a parser of unions asks at every call."""
+
 SEVERAL_TYPES = ("const", "enum", "anyOf", "oneOf", "not", "if", "dependentRequired", "dependentSchemas", "type")
 """Keywords that can leave a root as something else than one object."""
 
@@ -72,10 +76,7 @@ class MemberTexts:
         Errors: LimitExceeded at the member's place.
         """
         try:
-            parts = [_limited(shape, allowed) for shape in self.strings]
-            if self.constants:
-                parts.append(intersection(allowed, finite(sorted(self.constants))))
-            return parts[0] if len(parts) == 1 else reduce(union, parts, NO_TEXT)
+            return _raw(self.strings, self.constants, allowed)
         except LimitExceeded as error:
             raise replace(error, pointer=self.pointer) from None
 
@@ -172,6 +173,14 @@ def _open(document: Json) -> UnsupportedSchema:
     pointer = child(ROOT, keyword) if keyword in stated else ROOT
     reason = "the parameters of a strict tool must be closed: additionalProperties must be false"
     return UnsupportedSchema(pointer, keyword, reason)
+
+
+@remembered(CACHED_STRINGS)
+def _raw(strings: tuple[Strings, ...], constants: tuple[str, ...], allowed: Dfa) -> Dfa:
+    parts = [_limited(shape, allowed) for shape in strings]
+    if constants:
+        parts.append(intersection(allowed, finite(sorted(constants))))
+    return parts[0] if len(parts) == 1 else reduce(union, parts, NO_TEXT)
 
 
 def _limited(shape: Strings, allowed: Dfa) -> Dfa:

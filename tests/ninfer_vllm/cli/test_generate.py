@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ import pytest
 from ninfer_vllm.cli import generate
 from ninfer_vllm.cli.main import main
 from ninfer_vllm.errors import ConstraintDeadEnd
+from ninfer_vllm.host.chat_reading import ChatMessage, ToolCall
+from ninfer_vllm.host.offline import Sample
 from ninfer_vllm.record import ConstraintRecord
 
 pytestmark = pytest.mark.contract("API-6")
@@ -20,21 +21,38 @@ pytestmark = pytest.mark.contract("API-6")
 STATUS = 'root ::= "status=" ("ok" | "error") "\\n"\n'
 
 
-def output(text: str, *, complete: bool | None = True, reason: str = "stop", error: Any = None) -> SimpleNamespace:
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "strict": True,
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"enum": ["Rome", "Oslo"]}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def output(
+    text: str, *, complete: bool | None = True, reason: str = "stop", error: Any = None, message: Any = None
+) -> Sample:
     record = None if complete is None else ConstraintRecord("regex", "xgrammar", complete=complete)
-    return SimpleNamespace(text=text, finish_reason=reason, constraint=record, constraint_error=error)
+    return Sample(text, reason, record, error, message)
 
 
 @pytest.fixture
-def outputs(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[Sample]:
     """What the engine gives; none is started."""
-    given: list[SimpleNamespace] = []
+    given: list[Sample] = []
     monkeypatch.setattr(generate, "_outputs", lambda *args: given)
     monkeypatch.setattr(generate, "_quieten", lambda embedded: None)
     return given
 
 
-def test_piped_text_is_exact(outputs: list[SimpleNamespace], capsys: pytest.CaptureFixture[str]) -> None:
+def test_piped_text_is_exact(outputs: list[Sample], capsys: pytest.CaptureFixture[str]) -> None:
     outputs.append(output("status=ok\n"))
     assert main(["generate", "m", "--prompt", "x", "--regex", "a"]) == 0
     assert capsys.readouterr() == ("status=ok\n", "")
@@ -47,7 +65,7 @@ def test_piped_text_is_exact(outputs: list[SimpleNamespace], capsys: pytest.Capt
 
 
 @pytest.mark.contract("OBS-2")
-def test_json_holds_text_reason_and_record(outputs: list[SimpleNamespace], capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_text_reason_and_record(outputs: list[Sample], capsys: pytest.CaptureFixture[str]) -> None:
     outputs.append(output("é\n"))
     assert main(["generate", "m", "--prompt", "x", "--regex", "a", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -65,9 +83,9 @@ def test_json_holds_text_reason_and_record(outputs: list[SimpleNamespace], capsy
     ],
 )
 def test_exit_code_tells_whether_the_output_is_complete(
-    outputs: list[SimpleNamespace],
+    outputs: list[Sample],
     capsys: pytest.CaptureFixture[str],
-    given: SimpleNamespace,
+    given: Sample,
     code: int,
     told: str,
 ) -> None:
@@ -86,6 +104,8 @@ def test_exit_code_tells_whether_the_output_is_complete(
         (["--grammar-file", "bad.gbnf"], "line 1, column 10"),
         (["--grammar-file", "missing.gbnf"], "No such file"),
         (["--system", "x"], "--system needs --chat"),
+        (["--tools-file", "tools.json"], "--tools-file needs --chat"),
+        (["--tool-choice", "auto"], "--tool-choice needs --tools-file"),
     ],
 )
 def test_refused_input_is_two_before_an_engine_starts(
@@ -114,6 +134,63 @@ def test_options_that_exclude_each_other_are_refused(words: list[str], capsys: p
     with pytest.raises(SystemExit, match="2"):
         main(["generate", "m", *words])
     assert "not allowed with" in (error := capsys.readouterr().err) or "is required" in error
+
+
+@pytest.mark.contract("TOOL-12", "REQ-5", "ERR-2")
+@pytest.mark.parametrize(
+    ("declared", "words", "told"),
+    [
+        ("[", [], "tools (root): line 1, column 2"),
+        ("{}", [], "the tools must be a list"),
+        ("[]", ["--regex", "a"], "regex constraint cannot be combined with active tools"),
+    ],
+)
+def test_tools_that_need_no_model_to_be_refused_are_refused_before_an_engine_starts(
+    declared: str, words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tools.json").write_text(declared)
+    assert main(["generate", "m", "--chat", "x", "--tools-file", str(tmp_path / "tools.json"), *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.contract("TOOL-5", "TOOL-12", "REQ-4")
+@pytest.mark.parametrize(
+    ("words", "mode", "names", "body"),
+    [
+        ([], "auto", None, None),
+        (["--tool-choice", "required"], "required", None, None),
+        (["--tool-choice", "weather"], "required", ("weather",), None),
+        (["--tool-choice", "none", "--json-object"], "none", None, "json_object"),
+    ],
+)
+def test_tools_become_one_constraint_with_their_policy_and_body(
+    words: list[str], mode: str, names: Any, body: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(generate, "_outputs", lambda args, model, text, constraint: asked.append(constraint) or [])
+    monkeypatch.setattr(generate, "_quieten", lambda embedded: None)
+    (tmp_path / "tools.json").write_text(json.dumps([TOOL]))
+    assert main(["generate", "m", "--chat", "x", "--tools-file", str(tmp_path / "tools.json"), *words]) == 0
+    (constraint,) = asked
+    assert json.loads(constraint.declarations) == [TOOL]
+    assert (constraint.policy.mode, constraint.policy.allowed_names) == (mode, names)
+    assert (None if constraint.body is None else constraint.body.kind) == body
+
+
+@pytest.mark.contract("TOOL-10", "THK-8")
+def test_calls_are_lines_of_json_and_members(outputs: list[Sample], capsys: pytest.CaptureFixture[str]) -> None:
+    calls = (ToolCall("a", '{"x": "é"}'), ToolCall("b", "{}"))
+    outputs.append(output("raw", message=ChatMessage("hm", "Look:", calls)))
+    assert main(["generate", "m", "--prompt", "x"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "Look:"
+    assert [json.loads(line) for line in lines] == [
+        {"name": "a", "arguments": {"x": "é"}}, {"name": "b", "arguments": {}},
+    ]  # fmt: skip
+    assert main(["generate", "m", "--prompt", "x", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["text"], told["reasoning"], told["content"]) == ("raw", "hm", "Look:")
+    assert told["tool_calls"] == [{"name": "a", "arguments": '{"x": "é"}'}, {"name": "b", "arguments": "{}"}]
 
 
 @pytest.mark.contract("CHO-2")
@@ -147,6 +224,17 @@ def test_chat_without_constraint_is_free_and_has_no_record() -> None:
     found = json.loads(done.stdout)
     assert found["constraint"] is None
     assert found["text"]
+
+
+@pytest.mark.engine
+@pytest.mark.contract("TOOL-4", "TOOL-5")
+def test_a_named_tool_of_a_file_is_called_with_valid_arguments(tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text(json.dumps([TOOL]))
+    words = ("--chat", "How is the weather in Rome?", "--tools-file", str(tmp_path / "tools.json"))
+    done = _run(*words, "--tool-choice", "weather", "--temperature", "0")
+    assert done.returncode == 0, done.stderr
+    (call,) = done.stdout.splitlines()
+    assert json.loads(call) in [{"name": "weather", "arguments": {"city": city}} for city in ("Rome", "Oslo")]
 
 
 @pytest.mark.engine

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninfer_vllm.grammar.ir import Grammar, Repeat, Rule, alternation, sequence, text, walk
-from ninfer_vllm.grammar.naming import prefixed
+from ninfer_vllm.automata.algebra import counted
+from ninfer_vllm.grammar.ir import Grammar, Regular, Repeat, Rule, alternation, sequence, text, walk
+from ninfer_vllm.grammar.naming import SHARED_STATES, prefixed, with_shared_texts
 from ninfer_vllm.grammar.sample import sample
 from tests.support.grammars import grammars
+from tests.support.oracles.recogniser import accepts
 
 
 @given(grammars(), st.integers(0, 9))
@@ -39,3 +42,27 @@ def test_deep_expressions_are_renamed() -> None:
     for _ in range(50_000):
         deep = Repeat(deep, 0, 2)  # type: ignore[assignment]
     assert prefixed(Grammar({"a": deep}, "a"), "x").root == "xa"
+
+
+LARGE, SMALL = Regular(counted(1, SHARED_STATES)), Regular(counted(1, 3))
+SHARED = {
+    "a": sequence(text("<"), LARGE, text(">"), alternation(Rule("b"), Repeat(LARGE, 0, 1))),
+    "b": sequence(text("."), LARGE, text("."), SMALL, text("."), SMALL),
+}
+
+
+def test_large_automaton_of_several_places_stands_once() -> None:
+    rules = with_shared_texts(SHARED, "s")
+    found = [node for body in rules.values() for node in walk(body) if isinstance(node, Regular)]
+    assert (found.count(LARGE), found.count(SMALL)) == (1, 2)
+    assert rules["s0"] == LARGE
+    assert with_shared_texts({"a": sequence(text("x"), LARGE)}, "s") == {"a": sequence(text("x"), LARGE)}
+
+
+@pytest.mark.parametrize("words", ["<a>", "<ab>.cd.ef.ghi", "<>", "<a>.b.c.defg", f"<{'x' * SHARED_STATES}>.a.b.c"])
+def test_shared_automata_leave_the_language_as_it_is(words: str) -> None:
+    one, other = Grammar(SHARED, "a"), Grammar(with_shared_texts(SHARED, "s"), "a")
+    assert accepts(one, words) is accepts(other, words)
+    for seed in range(5):
+        drawn = [sample(grammar, random.Random(seed), 20, lambda _: b"t") for grammar in (one, other)]
+        assert drawn[0] == drawn[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -138,19 +139,26 @@ def test_bodies_and_texts_are_bounded(client: Client) -> None:
 
 @pytest.mark.contract("API-7", "CMP-7")
 def test_waiting_requests_are_bounded_and_the_event_loop_stays_free() -> None:
-    app, _ = endpoints_of(backend())
+    app, endpoints = endpoints_of(backend())
+    gate = threading.Event()
+    endpoints._thread.submit(gate.wait)
 
     async def run() -> list[int]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
-            # The first one makes the whole vocabulary known; health is answered while it works.
-            body = {"kind": "grammar", "source": 'root ::= Token("<|im_end|>")'}
-            asked = [client.post("/ninfer/check", json=body) for _ in range(WAITING + 5)]
-            answers = await asyncio.gather(*asked, client.get("/ninfer/health"))
+            body = {"kind": "regex", "source": "a"}
+            asked = [asyncio.create_task(client.post("/ninfer/check", json=body)) for _ in range(WAITING + 5)]
+            refused, _ = await asyncio.wait(asked[WAITING:])
+            health = await client.get("/ninfer/health")
+            assert not any(task.done() for task in asked[:WAITING]), "they wait for the thread, which is busy"
+            gate.set()
+            answers = [*await asyncio.gather(*asked[:WAITING]), *(task.result() for task in refused), health]
         return [answer.status_code for answer in answers]
 
-    *statuses, health = asyncio.run(run())
-    assert statuses.count(503) == 5
-    assert statuses.count(200) == WAITING
+    try:
+        *statuses, health = asyncio.run(run())
+    finally:
+        gate.set()
+    assert statuses == [200] * WAITING + [503] * 5
     assert health == 200
 
 

@@ -8,15 +8,25 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.chat_completion.protocol import (
+    ChatCompletionNamedToolChoiceParam,
+    ChatCompletionRequest,
+)
 from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
 
-from ninfer_vllm.errors import ConstraintDeadEnd, InvalidSchema
+from ninfer_vllm.errors import ConflictingConstraint, ConstraintDeadEnd, InvalidSchema, InvalidTools
 from ninfer_vllm.host.http_errors import LocatedRefusal, RefusedStream, openai_body, stream_event
 from ninfer_vllm.host.http_messages import answer_of, convert, refusal_of
 from ninfer_vllm.host.http_responses import failing_as_event
 from ninfer_vllm.host.options import PluginOptions
-from ninfer_vllm.host.requested import asks_for_tool_constraint, origin_of, tool_place, tools_of
+from ninfer_vllm.host.requested import (
+    asks_for_tool_constraint,
+    budget_of,
+    origin_of,
+    refuse_call_of_no_tool,
+    tool_place,
+    tools_of,
+)  # fmt: skip
 from tests.support.tools import BOOK, chat_tools, responses_tools
 
 MESSAGES: list[Any] = [{"role": "user", "content": "hi"}]
@@ -96,6 +106,10 @@ def chat(**fields: Any) -> ChatCompletionRequest:
     return ChatCompletionRequest(model="m", messages=MESSAGES, **fields)
 
 
+def chat_named(name: str) -> ChatCompletionNamedToolChoiceParam:
+    return ChatCompletionNamedToolChoiceParam.model_validate({"type": "function", "function": {"name": name}})
+
+
 def respond(**fields: Any) -> ResponsesRequest:
     return ResponsesRequest(model="m", input="hi", **fields)
 
@@ -170,3 +184,36 @@ def test_places_are_told_in_the_words_of_each_openai_protocol() -> None:
     assert origin_of(respond(structured_outputs={"choice": ["a"]})) == "structured_outputs/choice"
     assert tool_place(chat(), "/0/function/parameters/x") == "tools/0/function/parameters/x"
     assert tool_place(respond(), "/0/function/parameters/x") == "tools/0/parameters/x"
+
+
+@pytest.mark.contract("TOOL-5", "TOOL-14")
+@pytest.mark.parametrize(
+    ("request_", "is_refused"),
+    [
+        (respond(tools=[{"type": "web_search_preview"}], tool_choice="required"), True),
+        (chat().model_copy(update={"tool_choice": "required"}), True),
+        (chat().model_copy(update={"tool_choice": chat_named("f")}), True),
+        (respond(tools=[{"type": "web_search_preview"}]), False),
+        (respond(tools=responses_tools(), tool_choice="required"), False),
+        (chat(), False),
+        (chat(tool_choice="none"), False),
+    ],
+)
+def test_a_call_that_no_declared_function_can_be_is_refused(request_: Any, is_refused: bool) -> None:
+    if not is_refused:
+        refuse_call_of_no_tool(request_)
+        return
+    with pytest.raises(InvalidTools) as refusal:
+        refuse_call_of_no_tool(request_)
+    assert refusal.value.pointer == ""
+
+
+@pytest.mark.contract("THK-7")
+def test_a_responses_turn_states_its_thinking_budget_beside_the_hosts_fields() -> None:
+    assert [budget_of(respond(thinking_token_budget=value)) for value in (0, 7, -1, None)] == [0, 7, None, None]
+    assert budget_of(respond()) is None
+    assert budget_of(chat(thinking_token_budget=7)) is None, "the host's own class has read it"
+    for wrong in (-2, True, "7", 1.5, []):
+        with pytest.raises(ConflictingConstraint) as refusal:
+            budget_of(respond(thinking_token_budget=wrong))
+        assert refusal.value.place == {"field": "thinking_token_budget"}

@@ -14,6 +14,7 @@ from ninfer_kernels.uniforms import Purpose, uniform
 from ninfer_vllm.errors import InvalidOption
 from ninfer_vllm.host.acceptance import refuse_lossy_acceptance
 from ninfer_vllm.sampling.parameters import Parameters
+from tests.support.equal_rows import sharing_equal_rows
 from tests.support.host_sampler import Settings, run_step, sampling_patches
 from tests.support.oracles import sampler
 from tests.support.oracles.chi_square import LEVEL, is_consistent
@@ -21,8 +22,6 @@ from tests.support.oracles.chi_square import LEVEL, is_consistent
 pytestmark = pytest.mark.slow
 
 ROWS = 200_000
-CASE_ROWS = 20_000
-"""Of each random case: rows of a wide variety cost more than rows of one kind."""
 A, B, X = 0, 1, 5
 TEXTBOOK_P = {A: 0.5, B: 0.5}
 TEXTBOOK_Q = {A: 0.5, X: 0.5}
@@ -72,11 +71,11 @@ def firsts_of(counts: Counter[tuple[int, ...]]) -> Counter[int]:
 @pytest.mark.parametrize("is_sparse", [True, False], ids=["sparse", "one-hot"])
 @patched
 def test_textbook_example_gives_one_half_each(is_sparse: bool) -> None:
-    rows = ROWS if is_sparse else CASE_ROWS
-    drafts = [[token] for token in drawn(TEXTBOOK_Q, rows, seed=1)]
-    logits = log_row(TEXTBOOK_P).repeat(2 * rows, 1)
-    proposal = dense(TEXTBOOK_Q, rows) if is_sparse else None
-    output, step = run_step(logits, drafts, proposal, Settings(), constrained=True)
+    drafts = [[token] for token in drawn(TEXTBOOK_Q, ROWS, seed=1)]
+    logits = log_row(TEXTBOOK_P).repeat(2 * ROWS, 1)
+    proposal = dense(TEXTBOOK_Q, ROWS) if is_sparse else None
+    with sharing_equal_rows(ROWS):
+        output, step = run_step(logits, drafts, proposal, Settings(), constrained=True)
     counts = counts_of(output.sampled_token_ids)
     assert step.faults == {}
     assert is_consistent(firsts_of(counts), TEXTBOOK_P)
@@ -128,11 +127,11 @@ def test_random_cases_follow_the_oracle(case: int) -> None:
             # Three or four tokens, whether legal or not; eighths are exact in float32.
             support = generator.choice(SIZE, size=3, replace=False).tolist()
             proposals.append(dict(zip(support, (0.5, 0.375, 0.125), strict=True)))
-    drafts = list(zip(*(drawn(q, CASE_ROWS, seed=case * 10 + at) for at, q in enumerate(proposals)), strict=True))
-    proposal = torch.stack([dense(q, 1)[0] for q in proposals]).repeat(CASE_ROWS, 1)
-    output, _ = run_step(
-        torch.stack(rows).repeat(CASE_ROWS, 1), drafts, proposal, Settings(parameters), constrained=True
-    )
+    drafts = list(zip(*(drawn(q, ROWS, seed=case * 10 + at) for at, q in enumerate(proposals)), strict=True))
+    proposal = torch.stack([dense(q, 1)[0] for q in proposals]).repeat(ROWS, 1)
+    logits = torch.stack(rows).repeat(ROWS, 1)
+    with sharing_equal_rows(ROWS):
+        output, _ = run_step(logits, drafts, proposal, Settings(parameters), constrained=True)
     assert is_consistent(counts_of(output.sampled_token_ids), sampler.step_distribution(targets, proposals), LEVEL)
 
 

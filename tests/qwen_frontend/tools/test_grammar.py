@@ -103,9 +103,12 @@ def test_nested_values_follow_the_schema_with_the_templates_separators(probe: Pr
 
 
 @pytest.mark.contract("TOOL-8")
-@pytest.mark.parametrize("value", ["</parameter>", "a</parameter>\nb", "a\n</parameter", "a\n\n </parameter>", CALL])
-def test_raw_strings_may_hold_all_but_the_delimiter(probe: Probe, value: str) -> None:
-    constraint = ToolConstraint([tool("f", {"x": {"type": "string"}})], "required")
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "free"])
+@pytest.mark.parametrize(
+    "value", ["</parameter>", "a</parameter>\nb", "a\n</parameter", "a\n\n </parameter>", "a\n</parameter>b", CALL]
+)
+def test_raw_strings_may_hold_all_but_the_delimiter(probe: Probe, value: str, strict: bool) -> None:
+    constraint = ToolConstraint([tool("f", {"x": {"type": "string"}}, strict=strict)], "required")
     accepted = "\n</parameter>" not in value
     assert probe.accepts(constraint, xml("f", ("x", value))) is accepted
 
@@ -116,6 +119,18 @@ def test_pattern_length_and_delimiter_hold_together(probe: Probe) -> None:
     constraint = ToolConstraint([tool("f", {"x": schema})], "required")
     accepted = {value: probe.accepts(constraint, xml("f", ("x", value))) for value in VALUES}
     assert accepted == VALUES
+
+
+@pytest.mark.contract("TOOL-8")
+def test_tools_with_the_same_counted_strings_keep_their_bounds(probe: Probe) -> None:
+    bounded = {"type": "string", "minLength": 1, "maxLength": 60}
+    tools = [tool(name, {"x": bounded, "y": bounded}) for name in "fg"]
+    constraint = ToolConstraint(tools, "required")
+    sizes = {(1, 60): True, (60, 1): True, (0, 5): False, (61, 5): False, (5, 61): False}
+    for name in "fg":
+        for (first, second), accepted in sizes.items():
+            call = xml(name, ("x", "a" * first), ("y", "\n" * second))
+            assert probe.accepts(constraint, call) is accepted
 
 
 VALUES = {

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninfer_vllm.errors import LimitExceeded, MalformedSchemaText
+from ninfer_vllm.constraint import OutputConstraint
+from ninfer_vllm.errors import InvalidGrammar, LimitExceeded, MalformedSchemaText
 from ninfer_vllm.languages.json_schema.document import Numeral, read_document
+from ninfer_vllm.languages.lowering import lower
 from ninfer_vllm.limits import NESTING_DEPTH, SCHEMA_TEXT_CHARS
 
 documents = st.recursive(
@@ -64,6 +66,7 @@ def test_reader_refuses_what_the_standard_one_refuses(text: str) -> None:
         ("[01]", 1, 3, "expected ',' or ']'"),
         ("[1 2]", 1, 4, "expected ',' or ']'"),
         ("tru", 1, 1, "expected a JSON value"),
+        ("[1,\r2,\r\n 3,\n\n  x]", 5, 3, "expected a JSON value"),
     ],
 )
 def test_fault_has_line_and_column(text: str, line: int, column: int, reason: str) -> None:
@@ -93,3 +96,18 @@ def test_depth_and_length_are_limited() -> None:
 
 def _refuse(name: str) -> None:
     raise ValueError(name)
+
+
+@pytest.mark.contract("JSD-9", "ERR-1")
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_lines_are_counted_alike_for_every_fault_of_a_source(end: str) -> None:
+    """A surrogate is found before the text is read, other faults by the reader, those of a grammar by its own."""
+    before = f"[1,{end}{end}  "
+    with pytest.raises(MalformedSchemaText) as read:
+        read_document(f"{before}?]")
+    with pytest.raises(MalformedSchemaText) as held:
+        OutputConstraint.json_schema(f"{before}\ud800]")
+    with pytest.raises(InvalidGrammar) as grammar:
+        lower(OutputConstraint.grammar(f'root ::= "a"{end}{end}  &'))
+    for fault in (read, held, grammar):
+        assert (fault.value.line, fault.value.column) == (3, 3)
