@@ -28,8 +28,9 @@ BAR = 40
 EPILOG = """\
 masks   compiling, masks and tokens of four built-in schemas, without a model: ninfer, xgrammar, llguidance
 engine  tokens a second and time between tokens of whole engines: unconstrained, vLLM's own back ends, ninfer;
-        without drafts, with n-gram drafts and with those of a draft model. Every combination is an engine of its
-        own, which takes half a minute to start: nine of them, unless --drafts or --backends name fewer.
+        without drafts, with n-gram drafts, with those of a draft model and, ours alone, with those of the grammar.
+        Every combination is an engine of its own, which takes half a minute to start: ten of them, unless --drafts
+        or --backends name fewer.
 
   ninfer bench masks
   ninfer bench engine embedded --tokens 64 --batches 1,8 --format json
@@ -109,7 +110,7 @@ def _engines(args: argparse.Namespace) -> dict[str, Any]:
     )  # fmt: skip
     # An embedded model needs no more; the user's own setting stands.
     small = {"VLLM_CPU_KVCACHE_SPACE": os.environ.get("VLLM_CPU_KVCACHE_SPACE", "1")} if model != args.model else {}
-    with steps("ninfer bench", len(plan.drafts) * len(plan.backends)) as told:
+    with steps("ninfer bench", len(list(plan.runs()))) as told:
         return measure_engines(plan, small, told)
 
 

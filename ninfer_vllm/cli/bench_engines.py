@@ -13,8 +13,8 @@ from typing import Any
 UNCONSTRAINED, OURS = "unconstrained", "ninfer"
 BACKENDS = ("xgrammar", "guidance", OURS)
 """The host's own two and ours; the first one's engine also runs the unconstrained mode."""
-DRAFTS = ("none", "ngram", "model")
-PLAIN = DRAFTS[0]
+DRAFTS = ("none", "ngram", "model", "grammar")
+PLAIN, GRAMMAR = DRAFTS[0], DRAFTS[-1]
 MODES = (UNCONSTRAINED, *BACKENDS)
 ERROR_WORDS = 40
 """Words of a failed engine's error that are shown: its end."""
@@ -42,7 +42,8 @@ class Plan:
             "temperature": self.temperature,
         }  # fmt: skip
         for drafts in self.drafts:
-            for backend in self.backends:
+            # Nobody else has drafts of a grammar.
+            for backend in (OURS,) if drafts == GRAMMAR else self.backends:
                 yield drafts, backend, {"backend": backend, "drafts": drafts, **shared}
 
 

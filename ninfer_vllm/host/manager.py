@@ -59,6 +59,7 @@ class SessionManager(StructuredOutputManager):
         self._stride = 1 + vllm_config.num_speculative_tokens
         self._rows = vllm_config.scheduler_config.max_num_seqs * self._stride
         self._mask_buffer: npt.NDArray[np.int32] | None = None
+        self._scratch_row: npt.NDArray[np.int32] = np.zeros(self._width, np.int32)
         self._building_once = threading.Lock()
         """Held around the first use of what is built once an engine: several threads compile."""
 
@@ -148,8 +149,19 @@ class SessionManager(StructuredOutputManager):
         return self.compiler.observed() if "compiler" in self.__dict__ else Observed()
 
     def validate_tokens(self, request: Request, spec_tokens: list[int]) -> list[int]:
-        """All drafts, illegal ones included (SPC-3): the masked target rejects them."""
-        return spec_tokens
+        """All drafts, illegal ones included (SPC-3): the masked target rejects them.
+
+        With grammar drafts, what is forced comes before what was proposed against it (SPC-10).
+        """
+        session = self.sessions.get(request.request_id) if self.options.grammar_drafts else None
+        if session is None:
+            return spec_tokens
+        try:
+            forced = session.forced(self.vocabulary.spellings, self._stride - 1, self._scratch_row)
+        except NInferError:
+            # The step's own look at the grammar meets it again, and fails the row.
+            return spec_tokens
+        return spec_tokens if tuple(spec_tokens[: len(forced)]) == forced else list(forced)
 
     def grammar_bitmask(
         self,

@@ -23,7 +23,7 @@ from ninfer_vllm.constraint import OutputConstraint
 from ninfer_vllm.record import ConstraintRecord
 
 Backend = Literal["xgrammar", "guidance", "ninfer"]
-Drafts = Literal["none", "ngram", "model"]
+Drafts = Literal["none", "ngram", "model", "grammar"]
 
 SCHEMA = {
     "type": "array",
@@ -131,12 +131,15 @@ def _percentiles(seconds: list[float]) -> dict[str, float] | None:
 def _options(asked: Run) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if asked.backend == "ninfer":
-        options["additional_config"] = {"ninfer": {}}
+        options["additional_config"] = {"ninfer": {"grammar_drafts": asked.drafts == "grammar"}}
     else:
         options["structured_outputs_config"] = {"backend": asked.backend}
-    if asked.drafts == "ngram":
+    if asked.drafts in ("ngram", "grammar"):
+        # What is longer than any text never repeats: then there are no drafts but those of the grammar.
+        least, most = (1, 3) if asked.drafts == "ngram" else (asked.tokens + PROMPT_TOKENS,) * 2
         options["speculative_config"] = {
-            "method": "ngram", "num_speculative_tokens": NUM_DRAFTS, "prompt_lookup_min": 1, "prompt_lookup_max": 3,
+            "method": "ngram", "num_speculative_tokens": NUM_DRAFTS,
+            "prompt_lookup_min": least, "prompt_lookup_max": most,
         }  # fmt: skip
     elif asked.drafts == "model":
         options["speculative_config"] = {

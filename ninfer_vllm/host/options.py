@@ -23,6 +23,8 @@ class PluginOptions:
     grammar_compile_timeout: float = limits.COMPILE_TIMEOUT_S
     unknown_schema_keywords: UnknownKeywords = "refuse"
     constraint_timings: bool = False
+    grammar_drafts: bool = False
+    """Propose what a grammar leaves no choice about as drafts, in front of the host's n-gram or suffix drafts."""
     tool_dialect: Literal["auto", "xml", "hermes"] = "auto"
     """How the model writes tool calls; `auto` finds it out from the chat template."""
     tool_enforcement: Enforcement = "basic"

@@ -13,6 +13,7 @@ from ninfer_vllm.masks.rows import StepRows
 from ninfer_vllm.record import CacheOutcome, ConstraintRecord
 from ninfer_vllm.session.branch import BranchWatch
 from ninfer_vllm.session.existing import Existing, continue_from
+from ninfer_vllm.session.grammar_drafts import forced_tokens
 from ninfer_vllm.session.lookahead import look_ahead
 from ninfer_vllm.session.phases import Phase, PhasedMatcher, ThinkingRules
 from ninfer_vllm.session.states import Event, State, after
@@ -115,6 +116,19 @@ class OutputSession:
         self.record.mask_positions += step.computed
         self.record.mask_bytes += len(rows) * rows[0].size * WORD_BYTES
         return step
+
+    def forced(self, spellings: Sequence[bytes], limit: int, row: MaskRow) -> tuple[int, ...]:
+        """The next tokens that leave no choice, none without a grammar; see `grammar_drafts.forced_tokens`."""
+        if self._state is not State.OPEN:
+            return ()
+        matcher = self._open_matcher()
+        self._state = after(self._state, Event.LOOK_AHEAD)
+        started = time.thread_time()
+        try:
+            return forced_tokens(matcher, spellings, limit, row)
+        finally:
+            self._state = after(self._state, Event.ROLL_BACK)
+            self._count("mask_s", started)
 
     def preview(self, tokens: Sequence[int]) -> int:
         """Advance provisionally over tokens the sampler produced; returns how many of them are legal.

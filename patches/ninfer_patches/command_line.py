@@ -11,12 +11,12 @@ from ninfer_patches.activation import activate
 from ninfer_patches.selection import NAME, selected_by_environment
 from ninfer_vllm import limits
 from ninfer_vllm.constraint import Dialect, Enforcement, UnknownKeywords
-from ninfer_vllm.host.acceptance import refuse_lossy_acceptance
+from ninfer_vllm.host.acceptance import refuse_lossy_acceptance, refuse_lost_drafts
 from ninfer_vllm.host.options import CONFIG_KEY, PluginOptions
 
 OPTIONS = (
     "grammar_cache_bytes", "grammar_compile_timeout", "unknown_schema_keywords", "constraint_timings",
-    "tool_dialect", "tool_enforcement",
+    "grammar_drafts", "tool_dialect", "tool_enforcement",
 )  # fmt: skip
 
 PARSERS = ("tool_call_parser", "reasoning_parser")
@@ -48,6 +48,10 @@ def add_cli_args(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         group.add_argument(
             "--constraint-timings", action="store_true",
             help="Measure CPU seconds of preparation, masks and commits in every constraint record.",
+        )  # fmt: skip
+        group.add_argument(
+            "--grammar-drafts", action="store_true",
+            help="With n-gram or suffix drafts: propose what a grammar leaves no choice about as well.",
         )  # fmt: skip
         group.add_argument(
             "--tool-dialect", choices=("auto", *get_args(Dialect)), default="auto",
@@ -99,6 +103,8 @@ def create_engine_config(original: Callable[..., Any]) -> Callable[..., Any]:
         created = original(self, *args, **kwargs)
         if CONFIG_KEY in (self.additional_config or {}):
             refuse_lossy_acceptance(created)
+            if self.additional_config[CONFIG_KEY]["grammar_drafts"]:
+                refuse_lost_drafts(created)
         return created
 
     return create

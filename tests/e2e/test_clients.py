@@ -89,7 +89,7 @@ def test_pydantic_ai_gives_an_instance(server: Server, output: str) -> None:
     assert isinstance(agent.run_sync("hi").output, Order)
 
 
-@pytest.mark.skipif(not CLIENTS_PYTHON.exists(), reason="the client libraries' environment was not made (make setup)")
+@pytest.mark.skipif(not CLIENTS_PYTHON.exists(), reason="the client libraries' environment was not made (make clients)")
 def test_instructor_gives_an_instance(server: Server) -> None:
     """It cannot be installed beside the host, so it runs with an environment of its own."""
     command = [str(CLIENTS_PYTHON), "-I", str(INSTRUCTOR_SCRIPT), f"{server.url}/v1"]

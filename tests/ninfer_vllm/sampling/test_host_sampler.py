@@ -12,7 +12,7 @@ import torch
 from ninfer_kernels.uniforms import Purpose, uniform
 
 from ninfer_vllm.errors import InvalidOption
-from ninfer_vllm.host.acceptance import refuse_lossy_acceptance
+from ninfer_vllm.host.acceptance import refuse_lossy_acceptance, refuse_lost_drafts
 from ninfer_vllm.sampling.parameters import Parameters
 from tests.support.equal_rows import sharing_equal_rows
 from tests.support.host_sampler import Settings, run_step, sampling_patches
@@ -283,3 +283,23 @@ def test_options_that_hide_what_became_of_a_row_stop_the_start() -> None:
     config.parallel_config.enable_batch_sharded_sampling = True
     with pytest.raises(InvalidOption, match="enable_batch_sharded_sampling"):
         refuse_lossy_acceptance(config)
+
+
+@pytest.mark.contract("SPC-10", "API-2")
+def test_grammar_drafts_need_drafts_that_pass_through_the_scheduler() -> None:
+    from types import SimpleNamespace
+
+    from vllm.config import VllmConfig
+
+    config = VllmConfig()
+    with pytest.raises(InvalidOption, match="needed: 'ngram' or 'suffix'"):
+        refuse_lost_drafts(config)
+    config.speculative_config = SimpleNamespace(method="draft_model")
+    with pytest.raises(InvalidOption, match="'draft_model'"):
+        refuse_lost_drafts(config)
+    config.speculative_config = SimpleNamespace(method="ngram")
+    config.scheduler_config.async_scheduling = True
+    with pytest.raises(InvalidOption, match="asynchronous"):
+        refuse_lost_drafts(config)
+    config.scheduler_config.async_scheduling = False
+    refuse_lost_drafts(config)
