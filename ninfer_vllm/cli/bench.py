@@ -98,15 +98,15 @@ def _engines(args: argparse.Namespace) -> dict[str, Any]:
     sizes = args.batches.split(",")
     if not all(size.isdigit() and int(size) for size in sizes) or args.tokens < 1:
         raise UnusableInput("--batches and --tokens are whole numbers from 1")
-    if not (set(args.drafts) - {","} and set(args.backends) - {","}):
+    drafts, backends = _listed("--drafts", args.drafts, DRAFTS), _listed("--backends", args.backends, BACKENDS)
+    if not (drafts and backends):
         raise UnusableInput("--drafts and --backends name at least one")
     if not 0 <= args.temperature < math.inf:
         raise UnusableInput("--temperature is a number from 0")
     model = model_of(args.model or "embedded")
     plan = Plan(
         model, model if args.draft_model is None else model_of(args.draft_model),
-        _listed("--drafts", args.drafts, DRAFTS), _listed("--backends", args.backends, BACKENDS),
-        [int(size) for size in sizes], args.tokens, args.temperature,
+        drafts, backends, [int(size) for size in sizes], args.tokens, args.temperature,
     )  # fmt: skip
     # An embedded model needs no more; the user's own setting stands.
     small = {"VLLM_CPU_KVCACHE_SPACE": os.environ.get("VLLM_CPU_KVCACHE_SPACE", "1")} if model != args.model else {}

@@ -6,13 +6,11 @@ a string takes some four milliseconds, which would be the longest mask of whoeve
 
 from __future__ import annotations
 
-import numpy as np
-
 from ninfer_vllm.constraint import OutputConstraint
 from ninfer_vllm.engines.protocol import Engine
 from ninfer_vllm.grammar.checks import prune
 from ninfer_vllm.languages.lowering import lower
-from ninfer_vllm.masks.bits import words_for
+from ninfer_vllm.masks.bits import empty_row
 
 EXAMPLES = (
     (
@@ -30,7 +28,7 @@ EXAMPLES = (
 
 def warm_up(engine: Engine, vocabulary_size: int) -> None:
     """Have an engine compute the masks along the examples; takes some 60 ms, once a process."""
-    row = np.zeros(words_for(vocabulary_size), np.int32)
+    row = empty_row(vocabulary_size)
     for schema, text in EXAMPLES:
         matcher = engine.compile(prune(lower(OutputConstraint.json_schema(schema)))).matcher()
         for at in range(len(text)):

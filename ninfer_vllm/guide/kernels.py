@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-DEPTH = 0xFFFFFF
-"""The bits of a depth, once the byte is shifted out."""
+from ninfer_vllm.engines.native.arrays import DEPTH
+
 UNKNOWN = 1 << 30
 """More tokens than any text is made of."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from ninfer_vllm.constraint import Frame
 from ninfer_vllm.engines.protocol import CompiledGrammar, Matcher
@@ -105,14 +106,8 @@ class OutputSession:
 
     def look_ahead(self, drafts: Sequence[int], rows: Sequence[MaskRow]) -> StepRows:
         """Fill the mask rows of one step; see `lookahead.look_ahead`."""
-        matcher = self._open_matcher()
-        self._state = after(self._state, Event.LOOK_AHEAD)
-        started = time.thread_time()
-        try:
+        with self._looking_ahead() as matcher:
             step = look_ahead(matcher, drafts, rows)
-        finally:
-            self._state = after(self._state, Event.ROLL_BACK)
-        self._count("mask_s", started)
         self.record.mask_positions += step.computed
         self.record.mask_bytes += len(rows) * rows[0].size * WORD_BYTES
         return step
@@ -121,11 +116,17 @@ class OutputSession:
         """The next tokens that leave no choice, none without a grammar; see `grammar_drafts.forced_tokens`."""
         if self._state is not State.OPEN:
             return ()
+        with self._looking_ahead() as matcher:
+            return forced_tokens(matcher, spellings, limit, row)
+
+    @contextmanager
+    def _looking_ahead(self) -> Iterator[Matcher]:
+        """The matcher, for what leaves it where it was; its time counts as that of masks."""
         matcher = self._open_matcher()
         self._state = after(self._state, Event.LOOK_AHEAD)
         started = time.thread_time()
         try:
-            return forced_tokens(matcher, spellings, limit, row)
+            yield matcher
         finally:
             self._state = after(self._state, Event.ROLL_BACK)
             self._count("mask_s", started)

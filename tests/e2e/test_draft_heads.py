@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +17,8 @@ from tests.support import draft_heads
 from tests.support.asynchronous import schedule_asynchronously
 from tests.support.drafts import watching
 from tests.support.engine import IN_PROCESS, SELECTED, Answer, Ask, Engine, generate
-from tests.support.oracles.chi_square import LEAST_EXPECTED, is_consistent
+from tests.support.oracles.chi_square import is_consistent
+from tests.support.paths import Path_, shares_of, spelled
 from tests.support.steps import Step, noting_steps
 
 pytestmark = [pytest.mark.engine]
@@ -33,10 +33,6 @@ FIRST = "7"
 PROMPT = f"{FIRST}ace {FIRST}ace {FIRST}ace "
 NUM_LETTERS = 3
 SAMPLED = {"temperature": 1.0, "max_tokens": 1 + NUM_LETTERS}
-MOST_LEGAL = 300
-"""Tokens of up to three of the letters are fewer."""
-
-Path_ = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,12 @@ def many(llm: Any, count: int) -> Run:
     with watching(llm) as seen, noting_steps() as steps:
         answers = generate(llm, [Ask(PROMPT, constraint, {**SAMPLED, "seed": seed}) for seed in range(count)])
     prompt = answers[0].prompt_token_ids
-    target = shares_of(llm, (*prompt, answers[0].only.token_ids[0]))
+
+    def rest_of(text: str) -> OutputConstraint:
+        return OutputConstraint.regex(f"{letters}{{{NUM_LETTERS - len(text)}}}")
+
+    begun = (*prompt, answers[0].only.token_ids[0])
+    target = shares_of(llm, begun, REQUESTS, rest_of, lambda text: len(text) == NUM_LETTERS)
     paths = [path_of(llm, answer) for answer in answers]
     counts = Counter(path if path in target else () for path in paths)
     num_illegal = sum(states[1] == "UNREACHABLE" for _, states in seen.states)
@@ -157,40 +158,3 @@ def path_of(llm: Any, answer: Answer) -> Path_:
     assert answer.only.text[0] == FIRST
     assert len(answer.only.text) == 1 + NUM_LETTERS
     return tuple(token for token in answer.only.token_ids[1:] if spelled(llm, (token,)))
-
-
-def spelled(llm: Any, path: Path_) -> str:
-    """Its text; an end token has none."""
-    text: str = llm.get_tokenizer().decode(list(path), skip_special_tokens=True)
-    return text
-
-
-def shares_of(llm: Any, begun: Path_) -> dict[Path_, float]:
-    """The probability of each frequent path, and of all others together under the empty one."""
-    open_paths, shares = {(): 1.0}, {}
-    while open_paths:
-        following: dict[Path_, float] = {}
-        for path, scores in zip(open_paths, scored(llm, begun, list(open_paths)), strict=True):
-            for token, score in scores.items():
-                following[*path, token] = open_paths[path] * math.exp(score)
-        frequent = {path: share for path, share in following.items() if share * REQUESTS >= LEAST_EXPECTED}
-        shares |= {path: share for path, share in frequent.items() if len(spelled(llm, path)) == NUM_LETTERS}
-        open_paths = {path: share for path, share in frequent.items() if path not in shares}
-    return {**shares, (): 1 - math.fsum(shares.values())}
-
-
-def scored(llm: Any, begun: Path_, paths: list[Path_]) -> list[dict[int, float]]:
-    """Log probabilities of what may follow each path."""
-    left = [NUM_LETTERS - len(spelled(llm, path)) for path in paths]
-    asks = [
-        Ask(
-            (*begun, *path),
-            OutputConstraint.regex(f"[{draft_heads.LEGAL}]{{{count}}}"),
-            {"temperature": 1.0, "max_tokens": 1, "logprobs": MOST_LEGAL},
-        )
-        for path, count in zip(paths, left, strict=True)
-    ]
-    found = [(answer.only.logprobs or ({},))[0] for answer in generate(llm, asks)]
-    for scores in found:
-        assert math.fsum(map(math.exp, scores.values())) == pytest.approx(1, abs=1e-4)
-    return found

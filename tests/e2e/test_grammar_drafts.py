@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,8 @@ import pytest
 from ninfer_vllm.constraint import OutputConstraint
 from tests.support.engine import IN_PROCESS, Answer, Ask, Engine, generate
 from tests.support.inspection import manager_of, scheduler_of
-from tests.support.oracles.chi_square import LEAST_EXPECTED, is_consistent
+from tests.support.oracles.chi_square import is_consistent
+from tests.support.paths import Path_, shares_of, spelled
 
 pytestmark = [pytest.mark.engine, pytest.mark.contract("SPC-10")]
 
@@ -33,8 +33,6 @@ SCHEMA = {
 PROMPTS = ["Who is it?", "One, two, three,", "def add(a, b):", "Somebody, as JSON: "]
 REQUESTS = 400
 TEXTS = ['{"a":"Ann"}', '{"a":"Bob"}']
-
-Path_ = tuple[int, ...]
 
 
 @pytest.fixture(scope="module")
@@ -84,38 +82,10 @@ def paths(llm: Any, count: int) -> tuple[Counter[Path_], dict[Path_, float]]:
     """Runs beside the engine: whole outputs of requests that differ in their seed, and what they should follow."""
     constraint = OutputConstraint.choice(TEXTS)
     answers = generate(llm, [Ask(PROMPTS[0], constraint, {"temperature": 1.0, "seed": seed}) for seed in range(count)])
-    target = shares(llm, answers[0].prompt_token_ids, count)
+
+    def rest_of(text: str) -> OutputConstraint:
+        return OutputConstraint.choice([whole[len(text) :] for whole in TEXTS if whole.startswith(text)])
+
+    target = shares_of(llm, answers[0].prompt_token_ids, count, rest_of, TEXTS.__contains__)
     outputs = [tuple(token for token in answer.only.token_ids if spelled(llm, (token,))) for answer in answers]
     return Counter(path if path in target else () for path in outputs), target
-
-
-def shares(llm: Any, prompt: Path_, count: int) -> dict[Path_, float]:
-    """The probability of each frequent output, and of all others together under the empty path."""
-    found: dict[Path_, float] = {}
-    open_paths: dict[Path_, float] = {(): 1.0}
-    while open_paths:
-        following: dict[Path_, float] = {}
-        for path, scores in zip(open_paths, scored(llm, prompt, list(open_paths)), strict=True):
-            for token, score in scores.items():
-                following[*path, token] = open_paths[path] * math.exp(score)
-        frequent = {path: share for path, share in following.items() if share * count >= LEAST_EXPECTED}
-        found |= {path: share for path, share in frequent.items() if spelled(llm, path) in TEXTS}
-        open_paths = {path: share for path, share in frequent.items() if path not in found}
-    return {**found, (): 1 - math.fsum(found.values())}
-
-
-def scored(llm: Any, prompt: Path_, begun: list[Path_]) -> list[dict[int, float]]:
-    """Log probabilities of what may follow each path."""
-    asks = []
-    for path in begun:
-        text = spelled(llm, path)
-        rests = [whole[len(text) :] for whole in TEXTS if whole.startswith(text)]
-        sampling = {"temperature": 1.0, "max_tokens": 1, "logprobs": 50}
-        asks.append(Ask((*prompt, *path), OutputConstraint.choice(rests), sampling))
-    return [(answer.only.logprobs or ({},))[0] for answer in generate(llm, asks)]
-
-
-def spelled(llm: Any, path: Path_) -> str:
-    """Its text; an end token has none."""
-    text: str = llm.get_tokenizer().decode(list(path), skip_special_tokens=True)
-    return text

@@ -13,6 +13,9 @@ Grid = npt.NDArray[np.int32]
 
 Nodes = npt.NDArray[np.int64]
 
+DEPTH = 0xFFFFFF
+"""The bits of a depth in a node, once its byte is shifted out."""
+
 TrieArrays = tuple[Nodes, Ints, Ints]
 """The arrays `nodes`, `first` and `tokens` of a `Trie`."""
 

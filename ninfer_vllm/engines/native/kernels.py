@@ -23,6 +23,7 @@ from numba import njit, types
 from ninfer_vllm.engines.native.arrays import (
     ACCEPTS,
     DEAD,
+    DEPTH,
     PORTAL,
     UNKNOWN,
     Grid,
@@ -46,9 +47,6 @@ TABLES = types.Tuple((I4, I4, U2, I4, U1, I4, I4, U1))
 STACK = types.UniTuple(I4, 2)
 GRID = types.Array(types.int32, 2, "C")
 FOUND = types.Tuple((U4, I4, GRID, GRID))
-
-DEPTH = 0xFFFFFF
-"""The bits of a depth, once the byte is shifted out."""
 
 Found = tuple[Words, Ints, Grid, Grid]
 """The row; room for exits, or none where they are not wanted; stretches left out; transitions needed for them."""
