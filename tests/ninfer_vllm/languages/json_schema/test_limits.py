@@ -13,6 +13,7 @@ from ninfer_vllm.languages.json_schema import lower_json_schema
 from ninfer_vllm.languages.lowering import lower
 from ninfer_vllm.limits import NESTING_DEPTH
 from tests.support.effort import cpu_within
+from tests.support.oracles.recogniser import Recogniser
 
 MAX_SECONDS = 40.0
 
@@ -150,3 +151,23 @@ def test_refusal_for_too_much_work_does_not_depend_on_what_was_prepared_before()
         refusals.append(caught.value)
     assert refusals[0] == refusals[1]
     assert refusals[0].pointer is not None
+
+
+@pytest.mark.contract("CMP-9", "JSC-2")
+def test_nested_one_of_is_decided_in_bounded_work() -> None:
+    """Reported as a bomb at depth 14 (ht-021): the branches are two at each level."""
+    schema: dict[str, object] = {"type": "integer"}
+    for _ in range(14):
+        schema = {"oneOf": [{"type": "object", "properties": {"a": schema}, "required": ["a"]}, {"type": "null"}]}
+    with cpu_within(30):
+        recogniser = Recogniser(lower_json_schema(json.dumps(schema), JsonOptions()))
+    assert recogniser.accepts('{"a":{"a":null}}')
+    assert not recogniser.accepts('{"a":{"a":1}}')
+
+
+@pytest.mark.contract("JSO-3")
+def test_texts_are_compact_without_being_asked_for() -> None:
+    """What a back end of the host refuses to start with (ht-032)."""
+    recogniser = Recogniser(lower_json_schema('{"const":{"a":[1,2]}}', JsonOptions()))
+    assert recogniser.accepts('{"a":[1,2]}')
+    assert not recogniser.accepts('{"a": [1, 2]}')
