@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from ninfer_vllm.automata.charset import CharSet
 from ninfer_vllm.automata.work import spend
@@ -11,7 +12,7 @@ from ninfer_vllm.automata.work import spend
 Edge = tuple[CharSet, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dfa:
     """A deterministic automaton whose edges carry character sets.
 
@@ -21,6 +22,38 @@ class Dfa:
 
     edges: tuple[tuple[Edge, ...], ...]
     accepting: frozenset[int]
+
+    def __hash__(self) -> int:
+        # Equal automata begin alike; to hash all edges of a large one takes milliseconds.
+        return hash((len(self.edges), self.edges[0], self.accepting))
+
+    @cached_property
+    def sets(self) -> tuple[CharSet, ...]:
+        """The sets of the edges: a set that edges share comes once."""
+        return _distinct(self.edges)
+
+    @cached_property
+    def ascii_behind(self) -> int:
+        """The ASCII characters that may follow an accepted text, as bits."""
+        found = 0
+        for chars in _distinct(self.edges[state] for state in self.accepting):
+            for low, high in chars.ranges:
+                if low < 0x80:
+                    found |= (2 << min(high, 0x7F)) - (1 << low)
+        return found
+
+    @cached_property
+    def is_trim(self) -> bool:
+        """Whether every state can still accept and every set has a character."""
+        alive = set(self.accepting)
+        size = -1
+        # Automata are mostly numbered from the start on, so two rounds from the back settle nearly all.
+        while size < len(alive) < len(self.edges):
+            size = len(alive)
+            for state in range(len(self.edges) - 1, -1, -1):
+                if state not in alive and any(target in alive for _, target in self.edges[state]):
+                    alive.add(state)
+        return len(alive) == len(self.edges) and all(self.sets)
 
     def step(self, state: int, code: int) -> int | None:
         """The state after one character, or None where it is rejected."""
@@ -64,6 +97,10 @@ class Dfa:
             for _, target in outgoing:
                 sources[target].append(state)
         return _closure(self.accepting, sources)
+
+
+def _distinct(edges: Iterable[tuple[Edge, ...]]) -> tuple[CharSet, ...]:
+    return tuple({id(chars): chars for outgoing in edges for chars, _ in outgoing}.values())
 
 
 def _closure(start: Iterable[int], neighbours: list[list[int]]) -> set[int]:

@@ -61,8 +61,12 @@ class Forks:
         long = tuple((max(low, ONE_BYTE), high, target) for low, high, target in pieces if high >= ONE_BYTE)
         tail = self._tails.get(long)
         if tail is None:
-            tail = self._tails[long] = _joined(self._beyond_ascii(long))
+            tail = self._tails[long] = self.beyond_ascii(long)
         return (*_joined(short), *tail)
+
+    def beyond_ascii(self, pieces: Sequence[Piece]) -> tuple[Branch, ...]:
+        """The branches of characters beyond ASCII only, from ranges in order with their states."""
+        return _joined(self._leads(pieces))
 
     def adopted(self, other: Fork) -> Fork:
         """The fork of this builder that is equal to one of another."""
@@ -73,7 +77,7 @@ class Forks:
             )
         )
 
-    def _beyond_ascii(self, pieces: Sequence[Piece]) -> Iterator[Branch]:
+    def _leads(self, pieces: Sequence[Piece]) -> Iterator[Branch]:
         for first, last, lead, tails in LEADS:
             inside = [
                 (max(low, first), min(high, last), target)

@@ -21,7 +21,7 @@ def legal_tokens(trie, table, state, stack, found, targets):  # type: ignore[no-
 
     `stack` has room for the automaton's state at every depth of the trie.
     """
-    nodes, first, tokens = trie
+    nodes, first, tokens, _ = trie
     stack[0] = state
     count = 0
     node = 1
@@ -46,7 +46,7 @@ def path_tokens(trie, following, table, order, counts):  # type: ignore[no-untyp
     `following` is the next byte of a state's path, -1 where it ends; `order` names the states, those nearer to
     acceptance first.
     """
-    nodes, first, _ = trie
+    nodes, first, _, _ = trie
     for state in order:
         if following[state] < 0:
             counts[state] = 0

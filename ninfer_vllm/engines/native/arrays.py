@@ -16,13 +16,27 @@ Nodes = npt.NDArray[np.int64]
 DEPTH = 0xFFFFFF
 """The bits of a depth in a node, once its byte is shifted out."""
 
-TrieArrays = tuple[Nodes, Ints, Ints]
-"""The arrays `nodes`, `first` and `tokens` of a `Trie`."""
+TrieArrays = tuple[Nodes, Ints, Ints, Ints]
+"""The arrays `nodes`, `first`, `tokens` and `marks` of a `Trie`."""
 
 Octets = npt.NDArray[np.uint8]
+Shorts = npt.NDArray[np.uint16]
 
-TableArrays = tuple[Ints, Ints, npt.NDArray[np.uint16], Ints, Octets, Ints, Ints, Octets]
-"""The arrays `row_of`, `map_of`, `maps`, `pool`, `flags`, `text_of`, `length_of` and `texts` of `Tables`."""
+TableArrays = tuple[Grid, Shorts, Ints, Octets]
+"""The arrays `states`, `maps`, `pool` and `texts` of `Tables`."""
+
+ROW, MAP, TEXT, LENGTH, FLAGS = range(5)
+"""Columns of `states`."""
+
+DenseArrays = tuple[Grid, Ints, Ints]
+"""256 numbers of dense rows a row, UNKNOWN where it takes a look; each row's state; and each state's row, or -1."""
+
+AT, NODE, COUNT, EXITS, LEFT, PORTALS, NEEDS, NUM_DENSE, NEXT_EXIT = range(9)
+"""Numbers of a walk's place: next stretch, next node (-1 at a new stretch), stretches; how many exits, stretches left
+out, portals, needed transitions and dense rows there are; and, in a walk beside another state, that one's next exit."""
+
+BEFORE = -2
+"""The next node of a walk whose stretches are new."""
 
 UNKNOWN = -2
 """A transition or a row that was never computed."""
@@ -35,3 +49,6 @@ ACCEPTS = 1
 
 PORTAL = 2
 """Flag of a state: automata of their own know a part of it."""
+
+NAMES = 4
+"""Flag of a state: it reads tokens by their number, too."""

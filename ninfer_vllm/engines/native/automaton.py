@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
-from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, PORTAL, UNKNOWN
-from ninfer_vllm.engines.native.kinds import ACCEPT, END, Kind, Segment
+from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, NAMES, PORTAL, UNKNOWN
+from ninfer_vllm.engines.native.kinds import ACCEPT, END, Kind, Need, Segment
 from ninfer_vllm.engines.native.positions import Positions
-from ninfer_vllm.engines.native.stacks import ANY_TIME, PLAIN, Frame, Stacks, after_copy
-from ninfer_vllm.engines.native.tables import Tables
+from ninfer_vllm.engines.native.stacks import ANY_TIME, PLAIN, Closed, Frame, Stacks, after_copy
+from ninfer_vllm.engines.native.tables import Readers, Tables, classes_of, joined_classes
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.limits import NATIVE_FIRST_STEPS, NATIVE_STEPS
 
@@ -26,7 +26,14 @@ Configs = tuple[tuple[int, int], ...]
 Kernel = tuple[tuple[int, int], ...]
 """Positions just reached, each with its stack."""
 
-Readers = list[tuple[tuple[int, int], ...]]
+FLAGS_OF = dict.fromkeys(Kind, 0) | {
+    Kind.ACCEPT: ACCEPTS,
+    Kind.UNIT: PORTAL,
+    Kind.TOKEN: NAMES,
+    Kind.EXCLUDE: NAMES,
+}
+"""What a position of a kind says of its state."""
+
 FEWEST_ALIKE = 6
 """Bytes of the longest token that cannot tell two states apart, from which on the one is worth a look at the other."""
 
@@ -55,7 +62,6 @@ class Automaton:
         self._states: dict[Configs, int] = {}
         self._kernels: dict[Kernel, int] = {}
         self._near: dict[int, int] = {}
-        self._num_live: dict[int, int] = {}
         self.steps = 0
         """Closing steps since `begin`, less the positions there were: with those made since, the work of one call."""
         self.bottom = self.stacks.intern([(ACCEPT, PLAIN, 0, 0, -1)])
@@ -71,19 +77,19 @@ class Automaton:
 
     def begin(self) -> None:
         """Start counting the work of one call."""
-        self.steps = -len(self.positions)
+        self.steps = -len(self.positions.kinds)
         self._allowed = NATIVE_STEPS
 
     def accepts(self, state: int) -> bool:
         """Whether the text may end in a state."""
-        return bool(self.tables.flags[state] & ACCEPTS)
+        return bool(self.tables.flags(state) & ACCEPTS)
 
     def step(self, state: int, byte: int) -> int:
         """The state behind a byte, or DEAD."""
         tables = self.tables
         if tables.reads_text(state):
             return self._read_text(state, bytes((byte,)))[0]
-        if tables.row_of[state] == UNKNOWN:
+        if not tables.is_known(state):
             self.expand(state)
         byte_class = tables.class_of(state, byte)
         target = tables.get(state, byte_class)
@@ -107,12 +113,27 @@ class Automaton:
             state = target
         return state, at
 
-    def supply(self, state: int, byte: int) -> None:
-        """Compute a transition that a walk has missed: for a fixed text, that behind the whole of it."""
-        if self.tables.reads_text(state):
-            self._behind_text(state)
-        else:
-            self.step(state, byte)
+    def supply(self, needs: Iterable[Need]) -> None:
+        """Compute what a walk has missed: classes, and transitions with the classes behind them, which come next."""
+        tables = self.tables
+        for state, byte_class, byte in needs:
+            if byte_class < 0:
+                self.expand(state)
+            if byte < 0:
+                continue
+            target = self._supplied(state, byte)
+            if target != DEAD and not tables.is_known(target) and not tables.flags(target) & PORTAL:
+                self.expand(target)
+
+    def _supplied(self, state: int, byte: int) -> int:
+        """The transition of a byte: for a fixed text, that behind the whole of it."""
+        tables = self.tables
+        if tables.reads_text(state):
+            return self._behind_text(state)
+        self.expand(state)
+        byte_class = tables.class_of(state, byte)
+        target = tables.get(state, byte_class)
+        return self.resolve(state, byte_class) if target == UNKNOWN else target
 
     def segments(self, state: int) -> tuple[Segment, ...]:
         """The bytes a state reads, in classes."""
@@ -157,15 +178,15 @@ class Automaton:
 
     def expand(self, state: int) -> None:
         """Give a state its byte classes, where it has none."""
-        if self.tables.row_of[state] != UNKNOWN:
+        if self.tables.is_known(state):
             return
         per_config = tuple(self.positions.segments(position) for position, _ in self.configs[state])
         # Segments are shared objects, and `_layouts` keeps them alive, so their identities tell layouts apart.
         key = tuple(map(id, per_config))
         layout = self._layouts.get(key)
         if layout is None:
-            segments, readers = _joined_classes(per_config)
-            layout = self._layouts[key] = (self.tables.add_map(segments), readers, per_config)
+            segments, readers = joined_classes(per_config)
+            layout = self._layouts[key] = (self.tables.add_map(classes_of(segments)), readers, per_config)
         self.readers[state] = layout[1]
         self.tables.add_row(state, layout[0], [UNKNOWN] * len(layout[1]))
 
@@ -201,37 +222,36 @@ class Automaton:
             kinds = self.positions.kinds
             flags = 0
             for position, _ in configs:
-                if position == ACCEPT:
-                    flags |= ACCEPTS
-                elif kinds[position] is Kind.UNIT:
-                    flags |= PORTAL
+                flags |= FLAGS_OF[kinds[position]]
             state = self._states[configs] = self.tables.add_state(flags)
             self.configs.append(configs)
-            if len(configs) == 1 and self.positions.kinds[configs[0][0]] is Kind.LITERAL:
+            if len(configs) == 1 and kinds[configs[0][0]] is Kind.LITERAL:
                 text, offset, _ = self.positions.parts[configs[0][0]]
                 self.tables.add_text(state, text, offset)
         return state
 
     def joined(self, states: Iterable[int]) -> int:
         """The state of all that can happen in several states."""
-        found: dict[int, set[int]] = {}
+        closed = Closed()
         for state in states:
             for position, stack in self.configs[state]:
-                found.setdefault(position, set()).add(stack)
-        return self.state({position: self._united(stacks) for position, stacks in found.items()})
+                closed.add(position, stack)
+        return self.state(closed.united(self.stacks))
 
     def near(self, state: int) -> int:
         """The state that no single token can tell from this one, with the same mask."""
         found = self._near.get(state)
         if found is None:
-            found = self._near[state] = self._nearer(state)
+            counts, near = self.stacks.counts, self.positions.near
+            is_plain = not any(counts[stack] or near(position) != position for position, stack in self.configs[state])
+            found = self._near[state] = state if is_plain else self._nearer(state)
         return found
 
     def _nearer(self, state: int, far: int | None = None) -> int:
-        configs: dict[int, set[int]] = {}
+        closed = Closed()
         for position, stack in self.configs[state]:
-            configs.setdefault(self.positions.near(position), set()).add(self.stacks.near(stack, far))
-        return self.state({at: self._united(stacks) for at, stacks in configs.items()})
+            closed.add(self.positions.near(position), self.stacks.near(stack, far))
+        return self.state(closed.united(self.stacks))
 
     def alike(self, state: int) -> tuple[int, int] | None:
         """A state with fewer counts that no token of up to so many bytes can tell from this one, and how many."""
@@ -278,65 +298,64 @@ class Automaton:
         gains = [target not in (state, DEAD) and self.common(state, target) == state for target in targets]
         if not any(gains):
             return None
-        found = self.tables.add_state(int(self.tables.flags[state]))
+        found = self.tables.add_state(self.tables.flags(state))
         self.configs.append(self.configs[state])
         kept = [found if gained or target == state else target for target, gained in zip(targets, gains, strict=True)]
-        self.tables.add_row(found, int(self.tables.map_of[state]), kept)
+        self.tables.add_row(found, self.tables.map_of(state), kept)
         return found
 
     def num_live(self, state: int) -> int:
         """How many different bytes a state reads."""
-        found = self._num_live.get(state)
-        if found is None:
-            found = self._num_live[state] = sum(high - low + 1 for low, high, _ in self.segments(state))
-        return found
+        if self.tables.reads_text(state):
+            return 1
+        self.expand(state)
+        return self.tables.num_live(state)
 
     def _close(self, kernel: Kernel) -> dict[int, int]:
-        closed: dict[int, set[int]] = {}
+        closed = Closed()
         pending: dict[int, set[Frame]] = {}
         self._return(kernel, closed, pending)
-        heights = self.positions.height
+        heights, locals_at = self.positions.height, self.positions.local
         queue = [(-heights(entry), entry) for entry in pending]
         heapify(queue)
         while queue:
             entry = heappop(queue)[1]
             stack = self.stacks.intern(sorted(pending.pop(entry)))
-            local = self.positions.local(entry)
-            self.count(len(local.terminals) + len(local.calls))
-            for terminal in local.terminals:
-                closed.setdefault(terminal, set()).add(stack)
-            for call in local.calls:
+            terminals, calls, _ = locals_at(entry)
+            self.count(len(terminals) + len(calls))
+            for terminal in terminals:
+                closed.add(terminal, stack)
+            for call in calls:
                 if call[0] not in pending:
                     heappush(queue, (-heights(call[0]), call[0]))
                 self._call(call, stack, pending)
-        return {position: self._united(stacks) for position, stacks in closed.items()}
+        return closed.united(self.stacks)
 
-    def _return(self, kernel: Kernel, closed: dict[int, set[int]], pending: dict[int, set[Frame]]) -> None:
+    def _return(self, kernel: Kernel, closed: Closed, pending: dict[int, set[Frame]]) -> None:
         """What the read byte led to: terminals, calls, and the ends of bodies, back through the frames."""
         seen = set(kernel)
         todo = list(kernel)
+        locals_at = self.positions.local
         while todo:
             position, stack = todo.pop()
-            local = self.positions.local(position)
-            self.count(1 + len(local.terminals) + len(local.calls))
-            for terminal in local.terminals:
-                closed.setdefault(terminal, set()).add(stack)
-            for call in local.calls:
+            terminals, calls, ends = locals_at(position)
+            self.count(1 + len(terminals) + len(calls))
+            for terminal in terminals:
+                closed.add(terminal, stack)
+            for call in calls:
                 self._call(call, stack, pending)
-            if local.ends:
+            if ends:
                 for frame in self.stacks.frames[stack]:
                     for found in self._behind(frame, closed, pending):
                         if found not in seen:
                             seen.add(found)
                             todo.append(found)
 
-    def _behind(
-        self, frame: Frame, closed: dict[int, set[int]], pending: dict[int, set[Frame]]
-    ) -> Iterable[tuple[int, int]]:
+    def _behind(self, frame: Frame, closed: Closed, pending: dict[int, set[Frame]]) -> Iterable[tuple[int, int]]:
         """Where the end of a called body leads."""
         position, width, low, high, below = frame
         if position == ACCEPT:
-            closed[ACCEPT] = {0}
+            closed.add(ACCEPT, 0)
         elif width == PLAIN:
             yield position, below
         else:
@@ -356,40 +375,11 @@ class Automaton:
         else:
             frames.add((after, width, low, high, stack))
 
-    def _united(self, stacks: set[int]) -> int:
-        return next(iter(stacks)) if len(stacks) == 1 else self.stacks.union(stacks)
-
     def count(self, steps: int) -> None:
         """Add to the work of this call.
 
         Errors: LimitExceeded where it is too much.
         """
         self.steps += steps
-        if self.steps + len(self.positions) > self._allowed:
+        if self.steps + len(self.positions.kinds) > self._allowed:
             raise LimitExceeded("native_steps", self._allowed)
-
-
-def _joined_classes(per_config: tuple[tuple[Segment, ...], ...]) -> tuple[tuple[Segment, ...], Readers]:
-    """Classes of bytes that the same configurations read in the same class, numbered from 1, and who reads each."""
-    if len(per_config) == 1:
-        num = max((byte_class for _, _, byte_class in per_config[0]), default=0)
-        return per_config[0], [((0, byte_class),) for byte_class in range(1, num + 1)]
-    events: list[tuple[int, int, int, int]] = []
-    for index, segments in enumerate(per_config):
-        for low, high, byte_class in segments:
-            events.append((low, 1, index, byte_class))
-            events.append((high + 1, 0, index, byte_class))
-    events.sort()
-    active: dict[int, int] = {}
-    numbers: dict[tuple[tuple[int, int], ...], int] = {}
-    found: list[Segment] = []
-    previous = 0
-    for at, opens, index, byte_class in events:
-        if at > previous and active:
-            found.append((previous, at - 1, numbers.setdefault(tuple(sorted(active.items())), len(numbers) + 1)))
-        previous = at
-        if opens:
-            active[index] = byte_class
-        else:
-            del active[index]
-    return tuple(found), list(numbers)

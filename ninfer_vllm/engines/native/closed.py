@@ -11,7 +11,6 @@ from ninfer_vllm.grammar.ir import (
     ExcludeToken,
     Expr,
     Grammar,
-    Literal,
     Regular,
     Repeat,
     Rule,
@@ -20,7 +19,7 @@ from ninfer_vllm.grammar.ir import (
     children,
 )
 
-MAX_NODES = 100
+MAX_NODES = 40
 """Expressions of a repeated item that is copied out of its rules: a character of a JSON string has a dozen."""
 
 
@@ -48,39 +47,47 @@ class ClosedForms:
             return expr if has_wide_set(expr) else None
         if not isinstance(expr, Repeat) or expr.maximum in (0, 1):
             return None
-        item = self._closed(expr.item, [MAX_NODES])
-        return None if item is None or not _is_wide(item) else Repeat(item, expr.minimum, expr.maximum)
+        is_wide, is_closed = self._looked_at(expr.item)
+        if not is_wide:
+            return None
+        return expr if is_closed else Repeat(self._closed(expr.item), expr.minimum, expr.maximum)
 
-    def _closed(self, expr: Expr, left: list[int]) -> Expr | None:
-        """A copy with the rules written out; recursion runs out of the nodes that are left."""
-        left[0] -= 1
-        if left[0] < 0 or isinstance(expr, Token | ExcludeToken):
-            return None
+    def _looked_at(self, item: Expr) -> tuple[bool, bool]:
+        """Whether an item is small, without token terminals, and free text; and whether it has no rules, either."""
+        is_wide, is_closed = False, True
+        todo = [item]
+        for num_nodes, expr in enumerate(todo):  # grows while it is read; recursion runs out of nodes
+            if num_nodes >= MAX_NODES or isinstance(expr, Token | ExcludeToken):
+                return False, False
+            if isinstance(expr, Rule):
+                is_closed = False
+                todo.append(self._rules[expr.name])
+            else:
+                is_wide = is_wide or _is_wide(expr)
+                todo.extend(children(expr))
+        return is_wide, is_closed
+
+    def _closed(self, expr: Expr) -> Expr:
+        """A copy with the rules written out, of what is known to be small."""
         if isinstance(expr, Rule):
-            return self._closed(self._rules[expr.name], left)
-        items = [self._closed(child, left) for child in children(expr)]
-        if None in items:
-            return None
-        closed = tuple(item for item in items if item is not None)
+            return self._closed(self._rules[expr.name])
         if isinstance(expr, Sequence | Alternation):
-            return type(expr)(closed)
-        return Repeat(closed[0], expr.minimum, expr.maximum) if isinstance(expr, Repeat) else expr
+            return type(expr)(tuple(map(self._closed, expr.items)))
+        return Repeat(self._closed(expr.item), expr.minimum, expr.maximum) if isinstance(expr, Repeat) else expr
 
 
 def _is_wide(expr: Expr) -> bool:
-    """Whether many different bytes may come somewhere in an expression."""
+    """Whether many different bytes may come at a terminal."""
     if isinstance(expr, Chars):
         return is_wide(expr.chars)
     if isinstance(expr, Bytes):
         return expr.values.bits.bit_count() >= WIDE
-    if isinstance(expr, Regular):
-        return has_wide_set(expr)
-    return not isinstance(expr, Literal) and any(map(_is_wide, children(expr)))
+    return isinstance(expr, Regular) and has_wide_set(expr)
 
 
 def has_wide_set(item: Regular) -> bool:
     """Whether many different characters may come somewhere in a text of the automaton."""
-    return any(is_wide(chars) for edges in item.automaton.edges for chars, _ in edges)
+    return any(map(is_wide, item.automaton.sets))
 
 
 def is_wide(chars: CharSet) -> bool:

@@ -15,6 +15,20 @@ def compiled_kernels() -> ModuleType:
     return kernels
 
 
+@cache
+def compiled_row_kernels() -> ModuleType:
+    """The module `row_kernels`, likewise."""
+    from ninfer_vllm.engines.native import row_kernels
+
+    return row_kernels
+
+
+def load_kernels() -> None:
+    """Load everything that is compiled."""
+    compiled_kernels()
+    compiled_row_kernels()
+
+
 def code_folder() -> Path | None:
     """Where Numba keeps the machine code; None where no folder can be written."""
     folder = compiled_kernels().walk.stats.cache_path

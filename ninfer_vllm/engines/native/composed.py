@@ -12,6 +12,8 @@ from ninfer_vllm.engines.native.kinds import Kind
 from ninfer_vllm.engines.native.masks import NO_NODES, NO_SKIPS, Walker, in_state
 from ninfer_vllm.engines.native.trie import Trie
 
+Parts = tuple[list[tuple[tuple[Any, ...], int]], int | None]
+
 
 class GrammarWalker(Walker):
     """Covers the states of a grammar's automaton. Not thread-safe: the owner holds its lock."""
@@ -19,12 +21,13 @@ class GrammarWalker(Walker):
     def __init__(self, automaton: Automaton, trie: Trie, words: int, *, keeps_exits: bool) -> None:
         super().__init__(automaton, trie, words, keeps_exits=keeps_exits)
         self._grammar = automaton
+        self._known_parts: dict[int, Parts] = {}
         self._last_known: tuple[Words | None, Octets] = None, NO_SKIPS
         """The row that was last built upon, and what it lacks."""
 
     def _composed(self, state: int) -> tuple[Words, Ints] | None:
         automaton = self._grammar
-        if not automaton.tables.flags[state] & PORTAL:
+        if not automaton.tables.flags(state) & PORTAL:
             return None
         row: Words | None = None
         exits: list[Ints] = []
@@ -38,7 +41,7 @@ class GrammarWalker(Walker):
                 row = row if row.flags.writeable else row.copy()
                 behind = automaton.enter(((after, stack),))
                 skipped = self.lacking(row) if self._may_skip(behind) else NO_SKIPS
-                exits.append(self.walk_on(self.below(inner.exits), behind, row, skipped))
+                exits.append(self.walk_on(inner.below, behind, row, skipped))
                 if automaton.accepts(behind):
                     exits.append(inner.exits)
         assert row is not None
@@ -91,8 +94,14 @@ class GrammarWalker(Walker):
             stretches.append(in_state(ranges, others))
         return stretches, exits
 
-    def _parts(self, state: int) -> tuple[list[tuple[tuple[Any, ...], int]], int | None]:
+    def _parts(self, state: int) -> Parts:
         """The units in which a portal stands, each with the stack behind it, and the state of everything else."""
+        found = self._known_parts.get(state)
+        if found is None:
+            found = self._known_parts[state] = self._taken_apart(state)
+        return found
+
+    def _taken_apart(self, state: int) -> Parts:
         positions = self._grammar.positions
         units: list[tuple[tuple[Any, ...], int]] = []
         others: dict[int, int] = {}

@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable
 
-from ninfer_vllm.engines.native.compiled import compiled_kernels
+from ninfer_vllm.engines.native.compiled import load_kernels
 from ninfer_vllm.engines.native.facts import Facts, check_left_recursion
 from ninfer_vllm.engines.native.grammar import Domain, Run
 from ninfer_vllm.engines.native.matcher import NativeMatcher
@@ -38,7 +38,7 @@ class NativeEngine:
         self._grammars: weakref.WeakSet[NativeGrammar] = weakref.WeakSet()
         self._unmeasured = 0
         # Loading machine code takes a second, once a process: it starts before the first request asks for it.
-        threading.Thread(target=compiled_kernels, name="ninfer-native", daemon=True).start()
+        threading.Thread(target=load_kernels, name="ninfer-native", daemon=True).start()
 
     @property
     def name(self) -> str:

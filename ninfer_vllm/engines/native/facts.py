@@ -147,23 +147,9 @@ def _left_corners(rules: Mapping[str, Expr], name: str, facts: Facts) -> Iterato
 
 def _terminal_fact(node: Expr) -> Fact:
     if isinstance(node, Regular):
-        return 0 in node.automaton.accepting, _is_trim(node)
+        return 0 in node.automaton.accepting, node.automaton.is_trim
     if isinstance(node, Bytes):
         return False, bool(node.values)
     if isinstance(node, Chars):
         return False, bool(node.chars)
     return False, not isinstance(node, Token) or bool(node.ids)
-
-
-def _is_trim(node: Regular) -> bool:
-    """Whether every state of the automaton can still accept; where not, the grammar is pruned first."""
-    edges = node.automaton.edges
-    alive = set(node.automaton.accepting)
-    size = -1
-    # Automata are mostly numbered from the start on, so two rounds from the back settle nearly all.
-    while size < len(alive) < len(edges):
-        size = len(alive)
-        for state in range(len(edges) - 1, -1, -1):
-            if state not in alive and any(target in alive for _, target in edges[state]):
-                alive.add(state)
-    return len(alive) == len(edges) and all(chars.ranges for outgoing in edges for chars, _ in outgoing)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ninfer_vllm.engines.native.arrays import DEAD, Words
+from ninfer_vllm.engines.native.arrays import ACCEPTS, DEAD, NAMES, Words
 from ninfer_vllm.engines.native.automaton import Automaton
 from ninfer_vllm.engines.native.composed import GrammarWalker
 from ninfer_vllm.engines.native.facts import Facts
@@ -52,8 +53,7 @@ class Domain:
         return cls(vocabulary, trie, SharedUnits(trie, vocabulary.words), ends, spelled | control, spelled)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Mask:
+class Mask(NamedTuple):
     """The legal tokens of a state."""
 
     row: MaskRow
@@ -142,18 +142,19 @@ class Run:
             self.is_full = self._units.is_full or self._nbytes > NATIVE_GRAMMAR_BYTES
 
     def _mask(self, state: int) -> Mask:
-        domain = self._domain
+        domain, rows = self._domain, self._walker.rows
         row = self._walker.covered(state).row
-        if self.automaton.accepts(state):
+        flags = self.automaton.tables.flags(state)
+        if flags & ACCEPTS:
             row = row | domain.ends
-        for position, _ in self.automaton.configs[state]:
+        for position, _ in self.automaton.configs[state] if flags & NAMES else ():
             kind = self.automaton.positions.kinds[position]
             if kind in (Kind.TOKEN, Kind.EXCLUDE):
                 ids = self.automaton.positions.parts[position][0]
                 named = row_of([token for token in ids if 0 <= token < self.width], self.width).view(np.uint32)
                 row = row | (named & domain.named if kind is Kind.TOKEN else domain.spelled & ~named)
-        row = self._walker.rows.shared(row)
-        return Mask(row.view(np.int32), is_empty=not row.any())
+        row = rows.shared(row)
+        return Mask(row.view(np.int32), is_empty=rows.is_empty(row))
 
     def _move(self, state: int, token: int) -> int:
         automaton, vocabulary = self.automaton, self._domain.vocabulary

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ninfer_vllm.grammar.ir import Expr, Regular
 
@@ -15,6 +15,9 @@ ACCEPT = 1
 
 Segment = tuple[int, int, int]
 """First and last byte, and their class."""
+
+Need = tuple[int, int, int]
+"""A state, a class of bytes in it, -1 where it has no classes yet, and a byte of that class, -1 where none is asked."""
 
 Call = tuple[int, int, int, int, int]
 """Start of the called body, position to return to, and the width and counts of its frame."""
@@ -36,6 +39,9 @@ class UnitLike(Protocol):
 
     def segments(self, state: int) -> tuple[Segment, ...]:
         """What a state reads."""
+
+    def num_live(self, state: int) -> int:
+        """How many different bytes a state reads."""
 
     def target(self, state: int, byte_class: int) -> int:
         """The state behind a byte of a class."""
@@ -84,13 +90,11 @@ class Kind(IntEnum):
     CALL = 14
 
 
-class Local(NamedTuple):
-    """Everything that can happen at a position before anything is read."""
+Local = tuple[tuple[int, ...], tuple[Call, ...], bool]
+"""All that can happen at a position before anything is read: terminals, calls, and whether the body ends there.
 
-    terminals: tuple[int, ...]
-    calls: tuple[Call, ...]
-    ends: bool
-
+A plain tuple of numbers, as most of what is kept: Python's collector does not look at those.
+"""
 
 WIDE = 48
 """Live first bytes from which on a mask is worth a shortcut: letters of one case and digits are fewer."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ninfer_vllm.engines.native.kinds import Segment
 from ninfer_vllm.grammar.ir import Alternation, Expr, Literal, Repeat, Rule, Sequence, walk
 
-LISTED = 8
+LISTED = 4
 """Ways that begin with fixed text, from which on they are searched as a sorted list."""
 
 MOST_PREPARED = 100_000
@@ -158,7 +158,7 @@ def _may_lead(body: Expr) -> bool:
 
 def listing_classes(
     listing: Listing, low: int, high: int, depth: int, after: int
-) -> tuple[tuple[Segment, ...], list[Place]]:
+) -> tuple[tuple[Segment, ...], tuple[Place, ...]]:
     """What may be read at a place of a listing, and the place behind each class."""
     segments: list[Segment] = []
     targets: list[Place] = []
@@ -170,4 +170,4 @@ def listing_classes(
         segments.append((byte, byte, len(targets) + 1))
         targets.append((listing, low, end, depth + 1, after))
         low = end
-    return tuple(segments), targets
+    return tuple(segments), tuple(targets)

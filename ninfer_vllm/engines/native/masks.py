@@ -19,91 +19,34 @@ A state with several configurations takes the union of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from ninfer_vllm.engines.native.arrays import DEAD, PORTAL, Grid, Ints, Octets, Words
-from ninfer_vllm.engines.native.compiled import compiled_kernels
-from ninfer_vllm.engines.native.kinds import WIDE, Segment
-from ninfer_vllm.engines.native.tables import BYTES, Tables
+from ninfer_vllm.engines.native.compiled import compiled_kernels, compiled_row_kernels
+from ninfer_vllm.engines.native.kinds import WIDE
+from ninfer_vllm.engines.native.rowstore import RowStore
 from ninfer_vllm.engines.native.trie import Trie
+from ninfer_vllm.engines.native.walking import NO_DENSE, Walkable, Walking
 
 NO_NODES: Ints = np.zeros(0, np.int32)
 NO_STRETCHES: Grid = np.zeros((0, 4), np.int32)
 NO_SKIPS: Octets = np.zeros(0, np.uint8)
 
-LEFT_OUT = 1024
-"""Stretches that a walk may leave out before they are looked at."""
-
-NEEDS = 64
-"""Transitions that a walk may miss before they are computed."""
-
-
 FEW = 6
-"""Ranges of bytes up to which a new state gets all its transitions at once."""
+"""Ranges of bytes up to which a walk begins at the first bytes that a state reads."""
 
 
-class Walkable(Protocol):
-    """An automaton whose states can be walked."""
+class Covered(NamedTuple):
+    """The tokens of a state by their bytes, the trie nodes with a subtree at which the text can end, and what is below.
 
-    tables: Tables
-
-    def near(self, state: int) -> int:
-        """The state no single token can tell from this one."""
-
-    def alike(self, state: int) -> tuple[int, int] | None:
-        """A simpler state that no token of up to so many bytes can tell from this one, and how many; None without."""
-
-    def num_live(self, state: int) -> int:
-        """How many different bytes a state reads."""
-
-    def expand(self, state: int) -> None:
-        """Give a state its byte classes, where it has none."""
-
-    def target(self, state: int, byte_class: int) -> int:
-        """The state behind a byte of a class."""
-
-    def supply(self, state: int, byte: int) -> None:
-        """Compute a transition that a walk has missed."""
-
-    def segments(self, state: int) -> tuple[Segment, ...]:
-        """The bytes a state reads, in classes."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Covered:
-    """The tokens of a state by their bytes, and the trie nodes with a subtree at which the text can end."""
+    `below` is in no state yet.
+    """
 
     row: Words
     exits: Ints
-
-
-class RowStore:
-    """Rows that stay as they are, equal ones kept once."""
-
-    def __init__(self) -> None:
-        self._alike: dict[int, list[Words]] = {}
-        self.nbytes = 0
-
-    def shared(self, row: Words) -> Words:
-        """The kept row that is equal to this one, or this one, which must not change any more.
-
-        A row that somebody keeps already is given back.
-        """
-        if not row.flags.writeable:
-            return row
-        digest = int(compiled_kernels().digest(row))
-        alike = self._alike.setdefault(digest, [])
-        for known in alike:
-            if (known == row).all():
-                return known
-        row.flags.writeable = False
-        alike.append(row)
-        self.nbytes += row.nbytes
-        return row
+    below: Grid
 
 
 class Walker:
@@ -125,7 +68,7 @@ class Walker:
         self._open: set[int] = set()
         """States whose shortcut is being taken: who needs them for it is walked as it is."""
         self._exit_bytes = 0
-        self._idle: list[_Walking] = []
+        self._rooms = trie.rooms
         self.rows = RowStore()
 
     @property
@@ -141,8 +84,9 @@ class Walker:
             found = self._covered.get(near)
             if found is None:
                 row, exits = self._walked(near) if near in self._open else self._cover(near)
-                found = self._covered[near] = Covered(self.rows.shared(row), exits)
-                self._exit_bytes += exits.nbytes
+                below = self.below(exits) if len(exits) else NO_STRETCHES
+                found = self._covered[near] = Covered(self.rows.shared(row), exits, below)
+                self._exit_bytes += exits.nbytes + below.nbytes
             self._covered[state] = found
         return found
 
@@ -186,35 +130,41 @@ class Walker:
         known = self.covered(other)
         row = known.row.copy()
         skipped = (self._deepest <= num_bytes).view(np.uint8)
-        compiled_kernels().clear_outside(self._trie, skipped, row)
+        compiled_row_kernels().clear_outside(self._trie, skipped, row)
         exits = known.exits[skipped[known.exits] > 0]
         return row, self._joined([exits, self._walk(in_state(self._trunk, state), row, skipped)])
 
     def _walked(self, state: int) -> tuple[Words, Ints]:
         row = np.zeros(self._words, np.uint32)
-        return row, self._walk(self._entrance(state), row)
+        stretches = self._entrance(state)
+        return row, self._walk(stretches, row, is_wide=stretches is not NO_STRETCHES and self.is_wide(state))
 
     def _entrance(self, state: int) -> Grid:
         """What a state reads of the trie; where that is little, whatever comes next is known already."""
         segments = self._automaton.segments(state)
         if len(segments) > FEW:
             return in_state(self._trunk, state)
-        found = []
-        for low, high, _ in segments:
-            first, last = self._branches[low], self._branches[high + 1]
-            if first < last:
-                self._automaton.supply(state, low)
-                found.append((first, last, state, 0))
-        return np.array(found, np.int32) if found else NO_STRETCHES
+        branches = self._branches
+        found = [
+            (branches[low], branches[high + 1], state, low)
+            for low, high, _ in segments
+            if branches[low] < branches[high + 1]
+        ]
+        if not found:
+            return NO_STRETCHES
+        self._automaton.supply([(state, 0, low) for _, _, _, low in found])
+        stretches: Grid = np.array(found, np.int32)
+        stretches[:, 3] = 0
+        return stretches
 
     def lacking(self, row: Words) -> Octets:
         """What a walk for a row may skip: the nodes whose subtrees it has already. Exits are not looked for there."""
-        found: Octets = compiled_kernels().full_below(self._trie, row)
+        found: Octets = compiled_row_kernels().full_below(self._trie, row)
         return found
 
     def below(self, nodes: Ints) -> Grid:
         """The stretches below some nodes, in no state yet."""
-        found: Grid = compiled_kernels().stretches_below(self._end, nodes)
+        found: Grid = compiled_row_kernels().stretches_below(self._end, nodes)
         return found
 
     def _neighbour(self, state: int) -> int | None:
@@ -228,12 +178,10 @@ class Walker:
 
     def most_frequent(self, state: int) -> int:
         """The state behind most bytes."""
-        tables = self._automaton.tables
         self._automaton.expand(state)
-        start = tables.map_of[state]
-        counts = np.bincount(tables.maps[start : start + BYTES])
-        counts[0] = 0
-        return self._automaton.target(state, int(counts.argmax()))
+        sizes = self._automaton.tables.sizes(state)
+        sizes[0] = 0
+        return self._automaton.target(state, sizes.index(max(sizes)))
 
     def walk_on(self, ranges: Grid, state: int, row: Words, skipped: Octets = NO_SKIPS) -> Ints:
         """Add the tokens on some stretches to the row, all in this state instead; the exits met on the way.
@@ -241,7 +189,7 @@ class Walker:
         Subtrees of nodes that are `skipped` stay as they are.
         """
         near = self._automaton.near(state)
-        if self._automaton.tables.flags[near] & PORTAL:
+        if self._automaton.tables.flags(near) & PORTAL:
             stretches, exits = self._through(near, ranges, row)
         else:
             stretches, exits = [in_state(ranges, near)], []
@@ -251,28 +199,44 @@ class Walker:
         """Walk the parts of a portal that other automata know; what is left to walk, and the exits met."""
         raise NotImplementedError
 
-    def _walk(self, stretches: Grid, row: Words, skipped: Octets = NO_SKIPS) -> Ints:
-        """Add the tokens on the stretches to the row; the exits met on the way."""
+    def _walk(self, stretches: Grid, row: Words, skipped: Octets = NO_SKIPS, *, is_wide: bool = False) -> Ints:
+        """Add the tokens on the stretches to the row; the exits met on the way. Wide walks see most of the trie."""
         automaton, kernel = self._automaton, compiled_kernels().walk
-        walking = self._idle.pop() if self._idle else _Walking(self._room, self._levels, 4)
-        found = walking.start(row)
+        walking = self._walking(2)
         exits: list[Ints] = []
 
-        def step(some: Grid, place: Ints) -> bool:
-            return bool(kernel(self._trie, automaton.tables.arrays, some, place, walking.stack, found, skipped))
+        def step(some: Grid) -> bool:
+            arrays = automaton.tables.arrays
+            dense = walking.dense(len(arrays[0])) if is_wide else NO_DENSE
+            return kernel(  # type: ignore[no-any-return]
+                self._trie, arrays, some, walking.place, walking.stack, walking.found(row), skipped, dense
+            )
 
-        walking.run(automaton, stretches, step, lambda missed: self._left_out(missed, row, exits))
-        all_exits = self._joined([walking.exits, *exits])
-        self._idle.append(walking)
-        return all_exits
+        walking.run(automaton, stretches, step, lambda portals: self._past(portals, row, exits))
+        if self._keeps_exits:
+            exits.append(walking.exits_in_order())
+        self._over_with(walking)
+        return self._joined(exits)
 
-    def _left_out(self, missed: Grid, row: Words, exits: list[Ints]) -> list[Grid]:
-        """The stretches to walk for those that were left out; those below portals are walked as far as others can."""
-        below = missed[:, 3] < 0
-        portals = missed[below]
-        todo = [missed[~below]]
-        for state in dict.fromkeys(portals[:, 2].tolist()):
-            stretches, found = self._through(state, portals[portals[:, 2] == state], row)
+    def _walking(self, width: int) -> Walking:
+        """Room for a walk with a stack of so many numbers a level."""
+        try:
+            idle: Walking = self._rooms.setdefault((width, self._room), []).pop()
+        except IndexError:
+            # None is idle; another thread may have taken the last one.
+            return Walking(self._room, self._levels, width)
+        return idle
+
+    def _over_with(self, walking: Walking) -> None:
+        self._rooms[walking.width, self._room].append(walking)
+
+    def _past(self, portals: Grid, row: Words, exits: list[Ints]) -> list[Grid]:
+        """Walk what is below portals as far as other automata can; the stretches that are left."""
+        behind = portals[:, 2].tolist()
+        todo: list[Grid] = []
+        for state in dict.fromkeys(behind):
+            own = portals if behind.count(state) == len(behind) else portals[portals[:, 2] == state]
+            stretches, found = self._through(state, own, row)
             todo.extend(stretches)
             exits.extend(found)
         return todo
@@ -281,93 +245,29 @@ class Walker:
         """All exits in order, where they are wanted."""
         if not self._keeps_exits:
             return NO_NODES
-        return np.sort(exits[0]) if len(exits) == 1 else np.unique(np.concatenate((NO_NODES, *exits)))
+        return exits[0] if len(exits) == 1 else np.unique(np.concatenate((NO_NODES, *exits)))
 
     def _beside(self, state: int, other: int) -> tuple[Words, Ints]:
         """The tokens of a wide state by those of another one."""
         automaton, kernel = self._automaton, compiled_kernels().walk_beside
         known = self.covered(other)
         row = known.row.copy()
-        walking = _Walking(self._room, self._levels, 6)
-        found = walking.start(row)
-        stacks = (walking.stack, _new_stack(self._levels))
+        walking = self._walking(4)
 
-        def step(some: Grid, place: Ints) -> bool:
-            return bool(kernel(self._trie, automaton.tables.arrays, known.exits, some, place, stacks, found))
+        def step(some: Grid) -> bool:
+            return kernel(  # type: ignore[no-any-return]
+                self._trie, automaton.tables.arrays, known.exits, some, walking.place, walking.stack, walking.found(row)
+            )
 
         first = np.array(((1, self._end[0], state, 0, other, 0),), np.int32)
-        walking.run(automaton, first, step, lambda missed: [missed])
-        return row, np.sort(walking.exits)
-
-
-class _Walking:
-    """What the calls of one walk leave for the next one; used again by later walks."""
-
-    def __init__(self, room: int, levels: int, width: int) -> None:
-        self.stack = _new_stack(levels)
-        self._exits = np.empty(room, np.int32)
-        self._missing = np.empty((LEFT_OUT, width), np.int32)
-        self._needs = np.empty((NEEDS, 3), np.int32)
-        self._place = np.zeros(6, np.int32)
-
-    def start(self, row: Words) -> tuple[Words, Ints, Grid, Grid]:
-        """Begin a walk that fills a row; what the kernels find goes here."""
-        self._place.fill(0)
-        return row, self._exits, self._missing, self._needs
-
-    @property
-    def exits(self) -> Ints:
-        """The exits so far."""
-        return self._exits[: self._place[2]]
-
-    def run(
-        self,
-        automaton: Walkable,
-        stretches: Grid,
-        step: Callable[[Grid, Ints], bool],
-        left_out: Callable[[Grid], list[Grid]],
-    ) -> None:
-        """Walk the stretches, and then those that were left out, until none is."""
-        place = self._place
-        while len(stretches):
-            todo: list[Grid] = []
-            place[:2] = 0, -1
-            is_over = False
-            while not is_over:
-                is_over = step(stretches, place)
-                if place[3] or place[4]:
-                    num_portals = place[5]
-                    missed = self._missed(automaton)
-                    todo.extend(left_out(missed) if num_portals else [missed])
-            stretches = todo[0] if len(todo) == 1 else np.concatenate(todo) if todo else NO_STRETCHES
-
-    def _missed(self, automaton: Walkable) -> Grid:
-        """The stretches that were left out, once the transitions they need are computed."""
-        for state, byte_class, byte in self._needs[: self._place[4]].tolist():
-            if byte_class < 0:
-                automaton.expand(state)
-                self._supply_few(automaton, state, byte)
-            else:
-                automaton.supply(state, byte)
-        self._place[4] = 0
-        return self._missing[: self._place[3]].copy()
-
-    def _supply_few(self, automaton: Walkable, state: int, byte: int) -> None:
-        """Compute all transitions of a state with few, since a walk will need them; of others that of the byte."""
-        segments = automaton.tables.segments(state)
-        if len(segments) > FEW:
-            automaton.supply(state, byte)
-            return
-        for low, _, _ in segments:
-            automaton.supply(state, low)
+        walking.run(automaton, first, step, lambda portals: [])
+        exits = walking.exits_in_order()
+        self._over_with(walking)
+        return row, exits
 
 
 def in_state(ranges: Grid, state: int) -> Grid:
-    """The same stretches, all in one state."""
-    found: Grid = compiled_kernels().stretches_in_state(ranges, state)
+    """The same stretches, which are in no state, all in one."""
+    found = ranges.copy()
+    found[:, 2] = state
     return found
-
-
-def _new_stack(levels: int) -> tuple[Ints, Ints]:
-    """Room for a state and an offset a level."""
-    return np.zeros(levels, np.int32), np.zeros(levels, np.int32)

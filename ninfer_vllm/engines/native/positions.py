@@ -146,10 +146,13 @@ class Positions:
 
     def height(self, entry: int) -> int:
         """A number that is greater than that of every body called at the start of this one."""
+        found = self._heights.get(entry)
+        if found is not None:
+            return found
         todo = [entry]
         while todo:
             at = todo[-1]
-            below = [call[0] for call in self.local(at).calls]
+            below = [call[0] for call in self.local(at)[1]]
             missing = [other for other in below if other not in self._heights]
             if missing:
                 todo.extend(missing)
@@ -162,7 +165,8 @@ class Positions:
         if self.kinds[position] is not Kind.UNIT:
             return position
         unit, state, after = self.parts[position]
-        return self.unit(unit, unit.near(state), after)
+        near = unit.near(state)
+        return position if near == state else self.unit(unit, near, after)
 
     def adopted(self, kind: Kind, parts: tuple[Any, ...], after: int) -> int:
         """The position of what a position of an equal grammar holds, in front of `after`."""
@@ -180,11 +184,11 @@ class Positions:
         return self._add(kind, (*parts[:-1], after))
 
     def _add(self, kind: Kind, parts: tuple[Any, ...]) -> int:
-        return self._intern((kind, *parts), kind, parts)
+        return self._intern((int(kind), *parts), kind, parts)
 
     def _of(self, kind: Kind, expr: Expr, after: int) -> int:
         # Expressions are known by identity: to hash a deep one costs as much as to walk it.
-        return self._intern((kind, id(expr), after), kind, (expr, after))
+        return self._intern((int(kind), id(expr), after), kind, (expr, after))
 
     def _intern(self, key: tuple[Any, ...], kind: Kind, parts: tuple[Any, ...]) -> int:
         number = self._numbers.get(key)
@@ -193,7 +197,7 @@ class Positions:
             self.kinds.append(kind)
             self.parts.append(parts)
             is_settled = kind <= Kind.EXCLUDE and kind not in UNSETTLED
-            self._locals.append(Local((number,), (), ends=False) if is_settled else None)
+            self._locals.append(((number,), (), False) if is_settled else None)
             self._classes.append(None)
         return number
 
@@ -213,7 +217,7 @@ class Positions:
         return self.start(items[index], after if following is None else self._later(expr, index + 1, after))
 
     def _later(self, expr: Sequence, index: int, after: int) -> int:
-        return self._intern((Kind.SEQUENCE, id(expr), index, after), Kind.SEQUENCE, (expr, index, after))
+        return self._intern((int(Kind.SEQUENCE), id(expr), index, after), Kind.SEQUENCE, (expr, index, after))
 
     def _unit(self, item: Repeat | Regular, literal: bytes, after: int) -> int:
         if isinstance(item, Regular):
@@ -246,7 +250,7 @@ class Positions:
         return self._counted(item, minimum, maximum, after)
 
     def _counted(self, item: Expr, minimum: int, maximum: int | None, after: int) -> int:
-        key = (Kind.COUNT, id(item), minimum, maximum, after)
+        key = (int(Kind.COUNT), id(item), minimum, maximum, after)
         return self._intern(key, Kind.COUNT, (item, minimum, maximum, after))
 
     def _regular(self, item: Regular, after: int) -> int:
@@ -279,7 +283,7 @@ class Positions:
                 if found not in seen:
                     seen.add(found)
                     todo.append(found)
-        return Local(tuple(terminals), tuple(calls), ends)
+        return tuple(terminals), tuple(calls), ends
 
     def _step(self, at: int, terminals: dict[int, None], calls: dict[Call, None]) -> Iterator[int]:
         """Positions that are reached from one without reading; notes its terminals and calls."""
@@ -305,7 +309,7 @@ class Positions:
         elif kind is Kind.COUNT:
             yield from self._count(parts, calls)
         elif kind is Kind.UNIT:
-            if parts[0].segments(parts[1]):
+            if parts[0].num_live(parts[1]):
                 terminals[at] = None
             if parts[0].ends(parts[1]):
                 yield after
@@ -321,7 +325,7 @@ class Positions:
             yield after
 
     def _node(self, fork: Fork, after: int) -> int:
-        return self._intern((Kind.NODE, fork, after), Kind.NODE, (fork, after))
+        return self._intern((int(Kind.NODE), fork, after), Kind.NODE, (fork, after))
 
     def _ways(self, expr: Alternation | Sequence, index: int, after: int) -> Iterator[int]:
         """Where an expression can go on: the places of fixed texts as one, where they are many."""
@@ -374,9 +378,9 @@ class Positions:
             return parts[0].segments(parts[1]), None
         return NO_SEGMENTS, ()
 
-    def _fork_classes(self, fork: Fork, after: int) -> tuple[tuple[Segment, ...], list[int]]:
+    def _fork_classes(self, fork: Fork, after: int) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
         below = dict.fromkeys(below for _, _, below in fork.branches)
-        return fork.segments, [self._node(place, after) if isinstance(place, Fork) else after for place in below]
+        return fork.segments, tuple(self._node(place, after) if isinstance(place, Fork) else after for place in below)
 
 
 def _is_large(body: Expr) -> bool:

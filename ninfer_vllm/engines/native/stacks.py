@@ -36,7 +36,8 @@ class Stacks:
         self._far = far
         self._numbers: dict[tuple[Frame, ...], int] = {}
         self.frames: list[tuple[Frame, ...]] = []
-        self._counts: list[bool] = []
+        self.counts: list[bool] = []
+        """Whether something is counted in a stack or below."""
         self._near: dict[int, dict[int, int]] = {far: {}}
         self._least: dict[int, int] = {}
         self._unions: dict[tuple[int, ...], int] = {}
@@ -51,7 +52,7 @@ class Stacks:
             number = self._numbers[found] = len(self.frames)
             self.frames.append(found)
             below = [frame[4] for frame in found if frame[4] >= 0]
-            self._counts.append(any(frame[1] != PLAIN for frame in found) or any(self._counts[at] for at in below))
+            self.counts.append(any(frame[1] != PLAIN for frame in found) or any(self.counts[at] for at in below))
         return number
 
     def union(self, stacks: Iterable[int]) -> int:
@@ -65,7 +66,7 @@ class Stacks:
 
     def least_count(self, stack: int) -> int:
         """The least count that matters in the stack and below; `ANY_TIME` where nothing is counted."""
-        if stack < 0 or not self._counts[stack]:
+        if stack < 0 or not self.counts[stack]:
             return ANY_TIME
         found = self._least.get(stack)
         if found is None:
@@ -76,7 +77,7 @@ class Stacks:
                 for _, width, low, _, below in self.frames[todo.pop()]:
                     if width != PLAIN and low > 0:
                         counts.add(low)
-                    if below >= 0 and self._counts[below] and below not in seen:
+                    if below >= 0 and self.counts[below] and below not in seen:
                         seen.add(below)
                         todo.append(below)
             found = self._least[stack] = min(counts)
@@ -84,7 +85,7 @@ class Stacks:
 
     def near(self, stack: int, far: int | None = None) -> int:
         """The stack with all counts brought down to where a token of `far` bytes could tell them from others."""
-        if stack < 0 or not self._counts[stack]:
+        if stack < 0 or not self.counts[stack]:
             return stack
         bytes_seen = self._far if far is None else far
         known = self._near.setdefault(bytes_seen, {})
@@ -94,7 +95,7 @@ class Stacks:
             while todo:
                 at = todo[-1]
                 below = [frame[4] for frame in self.frames[at]]
-                missing = [other for other in below if other >= 0 and self._counts[other] and other not in known]
+                missing = [other for other in below if other >= 0 and self.counts[other] and other not in known]
                 if missing:
                     todo.extend(missing)
                 else:
@@ -108,6 +109,26 @@ class Stacks:
             lower = known.get(below, below)
             counts = (PLAIN, 0, 0) if width == PLAIN else nearer(width, low, high, far)
             yield (position, *counts, lower)
+
+
+class Closed:
+    """Terminals with the stacks they were reached with: mostly one, which is kept without a set."""
+
+    def __init__(self) -> None:
+        self._one: dict[int, int] = {}
+        self._more: dict[int, set[int]] = {}
+
+    def add(self, position: int, stack: int) -> None:
+        """Note a terminal with a stack."""
+        known = self._one.setdefault(position, stack)
+        if known != stack:
+            self._more.setdefault(position, {known}).add(stack)
+
+    def united(self, stacks: Stacks) -> dict[int, int]:
+        """Each terminal with one stack."""
+        for position, several in self._more.items():
+            self._one[position] = stacks.union(several)
+        return self._one
 
 
 def counted(width: int, low: int, high: int) -> tuple[int, int, int]:

@@ -2,133 +2,261 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ninfer_vllm.engines.native.arrays import DEAD, UNKNOWN, TableArrays
+from ninfer_vllm.engines.native.arrays import (
+    DEAD,
+    FLAGS,
+    LENGTH,
+    MAP,
+    ROW,
+    TEXT,
+    UNKNOWN,
+    Grid,
+    Ints,
+    Octets,
+    Shorts,
+    TableArrays,
+)
+from ninfer_vllm.engines.native.kinds import Segment
 
 Number = TypeVar("Number", np.int32, np.uint16, np.uint8)
+
+Readers = tuple[tuple[tuple[int, int], ...], ...]
+ClassMap = bytes | tuple[int, ...]
+"""The class of each byte."""
 
 BYTES = 256
 FIRST_CAPACITY = 64
 NO_TEXT = -1
 """Of a state that reads more than one fixed text."""
 
-ROW_BYTES = 17
+COLUMNS = 8
+"""Numbers of a state, of which some are not used: a state then lies in one line of the processor's cache."""
+
+ROW_BYTES = 4 * COLUMNS
 """Bytes of a state in the arrays, without its transitions."""
 
 
 class Tables:
     """States -> rows of transitions over byte classes, or a fixed text and the one state behind it.
 
-    Shapes: `row_of`, `map_of`, `flags`, `text_of` and `length_of` one entry a state; `maps` 256 classes a map; `pool`
-    one transition a class of a state; `texts` the bytes of fixed texts. The transition of state s over byte b is
-    `pool[row_of[s] + maps[map_of[s] + b]]`. Where `text_of[s]` is not negative, s reads `length_of[s]` bytes of `texts`
-    from there on, and `pool[row_of[s]]` is the state behind them.
+    Shapes: `states` one row a state: where its transitions begin in `pool` (UNKNOWN before they are computed), its
+    class map, where its fixed text begins in `texts` (NO_TEXT without one), that text's length, and its flags; `maps`
+    256 classes a map; `pool` one transition a class of a state; `texts` the bytes of fixed texts. The transition of
+    state s over byte b is `pool[states[s, ROW] + maps[states[s, MAP] + b]]`; for a fixed text, `pool[states[s, ROW]]`
+    is the state behind it.
     """
 
     def __init__(self) -> None:
-        self.row_of: npt.NDArray[np.int32] = np.full(FIRST_CAPACITY, UNKNOWN, np.int32)
-        self.map_of: npt.NDArray[np.int32] = np.zeros(FIRST_CAPACITY, np.int32)
-        self.flags: npt.NDArray[np.uint8] = np.zeros(FIRST_CAPACITY, np.uint8)
-        self.maps: npt.NDArray[np.uint16] = np.zeros(BYTES * 16, np.uint16)
-        self.pool: npt.NDArray[np.int32] = np.full(FIRST_CAPACITY * 4, DEAD, np.int32)
-        self.text_of: npt.NDArray[np.int32] = np.full(FIRST_CAPACITY, NO_TEXT, np.int32)
-        self.length_of: npt.NDArray[np.int32] = np.zeros(FIRST_CAPACITY, np.int32)
-        self.texts: npt.NDArray[np.uint8] = np.zeros(BYTES * 4, np.uint8)
+        self._states: Grid = _rows(FIRST_CAPACITY)
+        self._maps: Shorts = np.zeros(BYTES * 16, np.uint16)
+        self._pool: Ints = np.full(FIRST_CAPACITY * 4, DEAD, np.int32)
+        self._texts: Octets = np.zeros(BYTES * 4, np.uint8)
         self._num_text_bytes = 0
-        self._texts: dict[bytes, int] = {}
-        self._maps: dict[bytes, int] = {}
+        self._text_starts: dict[bytes, int] = {}
+        self._map_starts: dict[bytes, int] = {}
+        self._class_maps: dict[int, ClassMap] = {}
+        self._num_live: dict[int, int] = {}
         self._segments: dict[int, tuple[tuple[int, int, int], ...]] = {}
-        self._used = 0
-        self.num_states = 0
-
-    @property
-    def arrays(self) -> TableArrays:
+        self._flags = bytearray()
+        self._known = bytearray()
+        """For each state 1 where it has its classes, 2 where it reads a fixed text."""
+        self._rows: list[int] = []
+        self._classes: list[ClassMap] = []
+        self._transitions = array("i")
+        """For each state where its row begins, and its class map, and the pool: Python reads these several times as
+        fast as arrays of NumPy."""
+        self.arrays: TableArrays = self._states, self._maps, self._pool, self._texts
         """All of it, in the order the kernels take it."""
-        return self.row_of, self.map_of, self.maps, self.pool, self.flags, self.text_of, self.length_of, self.texts
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return ROW_BYTES * self.num_states + 4 * self._used + 2 * BYTES * len(self._maps) + self._num_text_bytes
+        return (
+            ROW_BYTES * len(self._flags)
+            + 8 * len(self._transitions)
+            + 2 * BYTES * len(self._map_starts)
+            + self._num_text_bytes
+        )
 
     def add_state(self, flags: int) -> int:
         """A new state without transitions."""
-        state = self.num_states
-        if state == len(self.row_of):
-            self.row_of = _grown(self.row_of, UNKNOWN)
-            self.map_of = _grown(self.map_of, 0)
-            self.flags = _grown(self.flags, 0)
-            self.text_of = _grown(self.text_of, NO_TEXT)
-            self.length_of = _grown(self.length_of, 0)
-        self.flags[state] = flags
-        self.num_states += 1
+        state = len(self._flags)
+        if state == len(self._states):
+            larger = _rows(2 * state)
+            larger[:state] = self._states
+            self._states = larger
+            self._collect()
+        self._states[state, FLAGS] = flags
+        self._flags.append(flags)
+        self._known.append(0)
+        self._rows.append(UNKNOWN)
+        self._classes.append(b"")
         return state
 
-    def add_row(self, state: int, class_map: int, targets: list[int]) -> None:
+    def add_row(self, state: int, class_map: int, targets: Sequence[int]) -> None:
         """Give a state its byte classes with their transitions, those of class 1 first; class 0 is dead."""
-        used, num_classes = self._used, len(targets)
-        while used + num_classes + 1 > len(self.pool):
-            self.pool = _grown(self.pool, DEAD)
-        self.pool[used + 1 : used + 1 + num_classes] = targets
-        self.map_of[state] = class_map
-        self.row_of[state] = used
-        self._used = used + num_classes + 1
+        self._states[state, : MAP + 1] = self._pooled((DEAD, *targets)), class_map
+        self._rows[state] = int(self._states[state, ROW])
+        self._classes[state] = self._class_maps[class_map]
+        self._known[state] = 1
+
+    def _pooled(self, transitions: tuple[int, ...]) -> int:
+        """Put transitions into the pool; where they begin."""
+        start = len(self._transitions)
+        self._transitions.extend(transitions)
+        end = len(self._transitions)
+        while end > len(self._pool):
+            self._pool = _grown(self._pool, DEAD)
+            self._collect()
+        self._pool[start:end] = transitions
+        return start
 
     def add_text(self, state: int, data: bytes, offset: int) -> None:
         """Give a state the rest of a fixed text; what is behind it is unknown."""
-        start = self._texts.get(data)
+        start = self._text_starts.get(data)
         if start is None:
-            start = self._texts[data] = self._num_text_bytes
+            start = self._text_starts[data] = self._num_text_bytes
             self._num_text_bytes += len(data)
-            while self._num_text_bytes > len(self.texts):
-                self.texts = _grown(self.texts, 0)
-            self.texts[start : self._num_text_bytes] = np.frombuffer(data, np.uint8)
-        self.text_of[state] = start + offset
-        self.length_of[state] = len(data) - offset
-        if self._used == len(self.pool):
-            self.pool = _grown(self.pool, DEAD)
-        self.pool[self._used] = UNKNOWN
-        self.row_of[state] = self._used
-        self._used += 1
+            while self._num_text_bytes > len(self._texts):
+                self._texts = _grown(self._texts, 0)
+                self._collect()
+            self._texts[start : self._num_text_bytes] = np.frombuffer(data, np.uint8)
+        row = self._rows[state] = self._pooled((UNKNOWN,))
+        self._states[state, : LENGTH + 1] = row, 0, start + offset, len(data) - offset
+        self._known[state] = 2
 
     def reads_text(self, state: int) -> bool:
         """Whether a state reads one fixed text and nothing else."""
-        return bool(self.text_of[state] != NO_TEXT)
+        return self._known[state] == 2
 
-    def add_map(self, segments: tuple[tuple[int, int, int], ...]) -> int:
-        """The class map of ranges of bytes with their class."""
-        classes = np.zeros(BYTES, np.uint16)
-        for low, high, byte_class in segments:
-            classes[low : high + 1] = byte_class
+    def is_known(self, state: int) -> bool:
+        """Whether a state has its byte classes, or reads a fixed text."""
+        return self._known[state] > 0
+
+    def flags(self, state: int) -> int:
+        """The flags of a state."""
+        return self._flags[state]
+
+    def map_of(self, state: int) -> int:
+        """The class map of a state with a row."""
+        return int(self._states[state, MAP])
+
+    def sizes(self, state: int) -> list[int]:
+        """How many bytes each class of a state with a row has, class 0 first."""
+        found: list[int] = np.bincount(self._map(state)).tolist()
+        return found
+
+    def most_frequent(self, state: int) -> int:
+        """The state behind most bytes of one with a row; DEAD without any, UNKNOWN where it was not computed."""
+        sizes = self.sizes(state)
+        sizes[0] = 0
+        return self.get(state, sizes.index(max(sizes)))
+
+    def num_live(self, state: int) -> int:
+        """How many bytes a state with a row reads."""
+        start = self.map_of(state)
+        found = self._num_live.get(start)
+        if found is None:
+            found = self._num_live[start] = int(np.count_nonzero(self._map(state)))
+        return found
+
+    def _map(self, state: int) -> Shorts:
+        start = self.map_of(state)
+        return self._maps[start : start + BYTES]
+
+    def add_map(self, classes: Shorts) -> int:
+        """The number of a class map: one class a byte, 0 for dead ones."""
         key = classes.tobytes()
-        start = self._maps.get(key)
+        start = self._map_starts.get(key)
         if start is None:
-            start = self._maps[key] = BYTES * len(self._maps)
-            if start + BYTES > len(self.maps):
-                self.maps = _grown(self.maps, 0)
-            self.maps[start : start + BYTES] = classes
-            self._segments[start] = segments
+            start = self._map_starts[key] = BYTES * len(self._map_starts)
+            if start + BYTES > len(self._maps):
+                self._maps = _grown(self._maps, 0)
+                self._collect()
+            self._maps[start : start + BYTES] = classes
+            values = classes.tolist()
+            self._class_maps[start] = bytes(values) if max(values) < BYTES else tuple(values)
         return start
 
     def segments(self, state: int) -> tuple[tuple[int, int, int], ...]:
         """The live bytes of a state with a row, as ranges with their class."""
-        return self._segments[int(self.map_of[state])]
+        start = self.map_of(state)
+        found = self._segments.get(start)
+        if found is None:
+            found = self._segments[start] = _segments_of(self._map(state))
+        return found
 
     def class_of(self, state: int, byte: int) -> int:
         """The class of a byte in a state with a row."""
-        return int(self.maps[self.map_of[state] + byte])
+        return self._classes[state][byte]
 
     def get(self, state: int, byte_class: int) -> int:
         """The transition of a class."""
-        return int(self.pool[self.row_of[state] + byte_class])
+        return self._transitions[self._rows[state] + byte_class]
 
     def set(self, state: int, byte_class: int, target: int) -> None:
         """Set the transition of a class."""
-        self.pool[self.row_of[state] + byte_class] = target
+        at = self._rows[state] + byte_class
+        self._transitions[at] = self._pool[at] = target
+
+    def _collect(self) -> None:
+        self.arrays = self._states, self._maps, self._pool, self._texts
+
+
+def classes_of(segments: Iterable[tuple[int, int, int]]) -> Shorts:
+    """The class map of ranges of bytes with their class."""
+    classes: Shorts = np.zeros(BYTES, np.uint16)
+    for low, high, byte_class in segments:
+        classes[low : high + 1] = byte_class
+    return classes
+
+
+def joined_classes(per_config: tuple[tuple[Segment, ...], ...]) -> tuple[tuple[Segment, ...], Readers]:
+    """Classes of bytes that the same configurations read in the same class, numbered from 1, and who reads each."""
+    if len(per_config) == 1:
+        num = max((byte_class for _, _, byte_class in per_config[0]), default=0)
+        return per_config[0], tuple(((0, byte_class),) for byte_class in range(1, num + 1))
+    events: list[tuple[int, int, int, int]] = []
+    for index, segments in enumerate(per_config):
+        for low, high, byte_class in segments:
+            events.append((low, 1, index, byte_class))
+            events.append((high + 1, 0, index, byte_class))
+    events.sort()
+    active: dict[int, int] = {}
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+    found: list[Segment] = []
+    previous = 0
+    for at, opens, index, byte_class in events:
+        if at > previous and active:
+            found.append((previous, at - 1, numbers.setdefault(tuple(sorted(active.items())), len(numbers) + 1)))
+        previous = at
+        if opens:
+            active[index] = byte_class
+        else:
+            del active[index]
+    return tuple(found), tuple(numbers)
+
+
+def _segments_of(classes: Shorts) -> tuple[tuple[int, int, int], ...]:
+    firsts = [0, *(np.flatnonzero(np.diff(classes)) + 1).tolist()]
+    behind = [*firsts[1:], BYTES]
+    found = zip(firsts, behind, classes[firsts].tolist(), strict=True)
+    return tuple((first, end - 1, byte_class) for first, end, byte_class in found if byte_class)
+
+
+def _rows(count: int) -> Grid:
+    """Rows of states without anything."""
+    found: Grid = np.zeros((count, COLUMNS), np.int32)
+    found[:, ROW] = UNKNOWN
+    found[:, TEXT] = NO_TEXT
+    return found
 
 
 def _grown(array: npt.NDArray[Number], fill: int) -> npt.NDArray[Number]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ninfer_vllm.engines.native.arrays import Ints, Nodes, TrieArrays
-from ninfer_vllm.engines.native.compiled import compiled_kernels
+from ninfer_vllm.engines.native.compiled import compiled_row_kernels
 from ninfer_vllm.engines.native.stored import content_key, store_arrays, stored_arrays
 from ninfer_vllm.vocabulary import TokenClass, Vocabulary
 
@@ -34,6 +35,12 @@ class Trie:
     """The depth of the deepest node of each subtree."""
     nodes: Nodes = field(init=False)
     """`byte`, `depth` and `end` of a node in one number, from bits 0, 8 and 32 on: a walk reads all three at once."""
+    marks: Ints = field(init=False)
+    """For each node twice the token that ends there, and 1 more; 0 without a token, -1 where several end."""
+    max_depth: int = field(init=False)
+    """Bytes of the longest token."""
+    rooms: dict[tuple[int, int], list[Any]] = field(init=False, default_factory=dict)
+    """What walks that are over leave for later ones to use again, by its sizes."""
     branches: list[int] = field(init=False)
     """For each byte, and 256, the first node below the root that reads it or a greater one; N without such."""
 
@@ -41,19 +48,22 @@ class Trie:
         packed = self.end.astype(np.int64) << 32 | self.depth.astype(np.int64) << 8 | self.byte
         below_root = np.flatnonzero(self.depth == 1)
         at = np.searchsorted(self.byte[below_root], np.arange(257))
-        object.__setattr__(self, "deepest", compiled_kernels().deepest_below(self.depth))
+        object.__setattr__(self, "deepest", compiled_row_kernels().deepest_below(self.depth))
         object.__setattr__(self, "nodes", packed)
+        object.__setattr__(self, "max_depth", int(self.depth.max()))
+        object.__setattr__(self, "marks", self._marked())
         object.__setattr__(self, "branches", np.append(below_root, len(self.byte))[at].tolist())
+
+    def _marked(self) -> Ints:
+        num_tokens = np.diff(self.first)
+        marks: Ints = np.where(num_tokens > 1, np.int32(-1), np.int32(0))
+        marks[num_tokens == 1] = self.tokens[self.first[:-1][num_tokens == 1]] * 2 + 1
+        return marks
 
     @property
     def arrays(self) -> TrieArrays:
         """What the walks read, in the order the kernels take it."""
-        return self.nodes, self.first, self.tokens
-
-    @property
-    def max_depth(self) -> int:
-        """Bytes of the longest token."""
-        return int(self.depth.max())
+        return self.nodes, self.first, self.tokens, self.marks
 
 
 def trie_of(vocabulary: Vocabulary) -> Trie:
@@ -87,7 +97,7 @@ def built_trie(vocabulary: Vocabulary) -> Trie:
     depth = np.zeros(total + 1, np.int32)
     depth[1:] = np.repeat(shared, grown) + within + 1
     end = np.empty(total + 1, np.int32)
-    compiled_kernels().subtree_ends(depth, end)
+    compiled_row_kernels().subtree_ends(depth, end)
     return Trie(byte, depth, end, _first_tokens(grown, total + 1), np.array(ordinary, np.int32))
 
 

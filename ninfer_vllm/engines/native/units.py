@@ -86,6 +86,11 @@ class Unit:
         with self._lock:
             return self._automaton.segments(state)
 
+    def num_live(self, state: int) -> int:
+        """How many different bytes a state reads."""
+        with self._lock:
+            return self._automaton.num_live(state)
+
     def target(self, state: int, byte_class: int) -> int:
         """The state behind a byte of a class."""
         with self._lock:
@@ -107,7 +112,7 @@ class Unit:
 
     def ends(self, state: int) -> bool:
         """Whether the unit's text may end in a state."""
-        return bool(self._automaton.tables.flags[state] & ACCEPTS)
+        return bool(self._automaton.tables.flags(state) & ACCEPTS)
 
     def near(self, state: int) -> int:
         """The state no single token can tell from this one."""
@@ -195,6 +200,7 @@ class GrammarUnits:
         self._sinks = Sinks()
         self._regular: dict[tuple[int, int | None], RegularUnit] = {}
         self._own: list[RegularUnit] = []
+        self._counted: dict[tuple[int, int], tuple[Expr, Unit]] = {}
         self._used: dict[int, Unit | RegularUnit] = {}
 
     @property
@@ -209,9 +215,12 @@ class GrammarUnits:
 
     def of(self, item: Expr, terminator: int) -> Unit:
         """The unit of an item."""
-        unit = self._shared.of(item, terminator)
-        self._used[id(unit)] = unit
-        return unit
+        # An item is looked for by its structure once; it is kept, so that its identity stays its own.
+        known = self._counted.get((id(item), terminator))
+        if known is None:
+            known = self._counted[id(item), terminator] = item, self._shared.of(item, terminator)
+            self._used[id(known[1])] = known[1]
+        return known[1]
 
     def regular(self, item: Regular, terminator: int | None) -> RegularUnit:
         """The unit of an automaton."""

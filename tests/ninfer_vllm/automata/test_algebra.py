@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,25 +18,11 @@ from ninfer_vllm.automata.algebra import (
     minimise,
     union,
 )
-from ninfer_vllm.automata.charset import ANY, CharSet
+from ninfer_vllm.automata.charset import ANY
 from ninfer_vllm.automata.dfa import Dfa
 from ninfer_vllm.errors import LimitExceeded
 from ninfer_vllm.limits import REGULAR_STATES
-
-LETTERS = "abé"
-TEXTS = ["".join(letters) for size in range(5) for letters in product(LETTERS, repeat=size)]
-BLOCKS = [CharSet.from_chars(letter) for letter in LETTERS] + [~CharSet.from_chars(LETTERS)]
-
-
-@st.composite
-def automata(draw: st.DrawFn) -> Dfa:
-    num_states = draw(st.integers(1, 4))
-    targets = st.one_of(st.none(), st.integers(0, num_states - 1))
-    edges = []
-    for _ in range(num_states):
-        steps = [(block, draw(targets)) for block in BLOCKS]
-        edges.append(tuple((block, target) for block, target in steps if target is not None))
-    return Dfa(tuple(edges), frozenset(draw(st.sets(st.integers(0, num_states - 1)))))
+from tests.support.small_automata import TEXTS, automata
 
 
 def language(automaton: Dfa) -> set[str]:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ninfer_vllm.automata.charset import CharSet
-from ninfer_vllm.engines.native import automaton, listings, masks
+from ninfer_vllm.engines.native import automaton, listings, walking
 from ninfer_vllm.engines.native.engine import NativeEngine, NativeGrammar
 from ninfer_vllm.engines.protocol import Matcher
 from ninfer_vllm.errors import Unsatisfiable, UnsupportedByEngine
@@ -77,9 +77,12 @@ def test_masks_with_free_text_and_counts_are_those_of_a_plain_scan(wide: NativeE
 
 
 @pytest.mark.contract("GEN-1", "MSK-1")
-def test_walks_that_are_stopped_at_every_turn_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masks, "LEFT_OUT", 1)
-    monkeypatch.setattr(masks, "NEEDS", 1)
+@pytest.mark.parametrize("dense", [1, 3])
+def test_walks_that_are_stopped_at_every_turn_find_the_same(monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
+    monkeypatch.setattr(walking, "ROOM_DENSE", dense)
+    monkeypatch.setattr(walking, "ROOM_LEFT", 1)
+    monkeypatch.setattr(walking, "ROOM_PORTALS", 1)
+    monkeypatch.setattr(walking, "ROOM_NEEDS", 1)
     engine = NativeEngine(wide_domain.wide_vocabulary())
     for seed in range(SEEDS_A_TEST):
         found = compiled(engine, wide_domain.wide_grammar(seed))

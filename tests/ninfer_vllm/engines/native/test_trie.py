@@ -42,6 +42,14 @@ def test_subtree_ends_where_depth_falls_back(spellings: list[bytes]) -> None:
         assert trie.end[node] == deeper
 
 
+@given(st.lists(st.binary(min_size=1, max_size=2), min_size=1, max_size=30))
+def test_a_mark_holds_the_one_token_of_a_node(spellings: list[bytes]) -> None:
+    trie = trie_of(vocabulary(spellings))
+    for node, mark in enumerate(trie.marks.tolist()):
+        tokens = trie.tokens[trie.first[node] : trie.first[node + 1]].tolist()
+        assert mark == (2 * tokens[0] + 1 if len(tokens) == 1 else -1 if tokens else 0)
+
+
 @pytest.mark.contract("TOK-2", "TOK-3", "TOK-4")
 def test_only_ordinary_tokens_with_bytes_are_in_it() -> None:
     domain = byte_vocabulary()
