@@ -1,11 +1,14 @@
 """Masks and tokens of the native engine beside xgrammar and llguidance, in one process, on one thread.
 
-Usage: python -m tests.benchmarks.bench_masks [--schemas N] [--engines native,llguidance,xgrammar] [--seed N] [--hard]
+Usage: python -m tests.benchmarks.bench_masks [--schemas N] [--engines native,llguidance,xgrammar] [--seed N]
+                                              [--instances | --hard]
 
 --hard measures the constraints of `hard_constraints.py` on our engine instead: each in the worst call of a walk.
 
-Texts are random members of our own grammar of each schema, cut to tokens by the Qwen tokenizer; xgrammar reads our
-grammar, llguidance the schema itself. A text that an engine does not accept is left there at that token.
+Texts are random members of our own grammar of each schema, which visit a new place with nearly every token; with
+--instances the values that come with the schemas, valid or not, as compact JSON. They are cut to tokens by the Qwen
+tokenizer; xgrammar reads our grammar, llguidance the schema itself. A text that an engine does not accept is left
+there at that token.
 
 Times are CPU times of the thread, but for xgrammar's first mask, which is wall time: our engine compiles it in another
 process. The first mask is timed from the grammar (llguidance: the schema) on; lowering is shown apart. "cold" is the
@@ -117,7 +120,7 @@ def main() -> None:
     if args.hard:
         report_hard(domain)
         return
-    cases = list(cases_of(args.schemas, args.seed, domain))
+    cases = list(cases_of(args.schemas, args.seed, domain, instances=args.instances))
     lowering = sorted(case.lowering_ns for case in cases)
     tokens = sum(len(text) for case in cases for text in case.texts)
     print(f"{len(cases)} schemas, {tokens} tokens; lowering p50 {lowering[len(lowering) // 2] / 1e6:.2f} ms")
@@ -139,12 +142,13 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Masks of three engines.")
     parser.add_argument("--schemas", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--instances", action="store_true")
     parser.add_argument("--hard", action="store_true")
     parser.add_argument("--engines", default="native,llguidance,xgrammar")
     return parser.parse_args()
 
 
-def cases_of(count: int, seed: int, domain: Domain) -> Iterator[Case]:
+def cases_of(count: int, seed: int, domain: Domain, *, instances: bool = False) -> Iterator[Case]:
     """The first schemas of a shuffled list that our lowering takes."""
     with gzip.open(SCHEMAS, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
@@ -156,7 +160,10 @@ def cases_of(count: int, seed: int, domain: Domain) -> Iterator[Case]:
         except NInferError:
             continue
         spent = time.thread_time_ns() - started
-        texts = [sample(grammar, random.Random(seed + at), TEXT_BYTES).decode() for at in range(TEXTS)]
+        if instances:
+            texts = [json.dumps(test["data"], separators=(",", ":"), ensure_ascii=False) for test in row["tests"]]
+        else:
+            texts = [sample(grammar, random.Random(seed + at), TEXT_BYTES).decode() for at in range(TEXTS)]
         yield Case(row["schema"], grammar, spent, [domain.tokenizer.encode(text) for text in texts])
         count -= 1
         if not count:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -53,13 +52,6 @@ class Domain:
         return cls(vocabulary, trie, SharedUnits(trie, vocabulary.words), ends, spelled | control, spelled)
 
 
-class Mask(NamedTuple):
-    """The legal tokens of a state."""
-
-    row: MaskRow
-    is_empty: bool
-
-
 class Run:
     """What has been found out about one grammar so far. Thread-safe; what is known is read without a lock."""
 
@@ -70,8 +62,10 @@ class Run:
         positions = Positions(grammar, facts, self._units)
         self.automaton = Automaton(positions, positions.rule(grammar.root), domain.trie.max_depth)
         self._walker = GrammarWalker(self.automaton, domain.trie, domain.vocabulary.words, keeps_exits=False)
-        self.masks: dict[int, Mask] = {}
-        """State -> mask, where it is known."""
+        self.masks: dict[int, MaskRow] = {}
+        """State -> legal tokens, where they are known."""
+        self.dead_ends: set[int] = set()
+        """The states among them without a legal token."""
         self.moves: dict[int, int] = {}
         """State and token in one number -> state, where it is known."""
         self.width = len(domain.vocabulary)
@@ -97,7 +91,7 @@ class Run:
             self.automaton.begin()
             return transferred(state, other.automaton, self.automaton)
 
-    def mask(self, state: int) -> Mask:
+    def mask(self, state: int) -> MaskRow:
         """The legal tokens of a state.
 
         Errors: LimitExceeded where it would take too much work.
@@ -141,7 +135,7 @@ class Run:
             self._nbytes = self._measured()
             self.is_full = self._units.is_full or self._nbytes > NATIVE_GRAMMAR_BYTES
 
-    def _mask(self, state: int) -> Mask:
+    def _mask(self, state: int) -> MaskRow:
         domain, rows = self._domain, self._walker.rows
         row = self._walker.covered(state).row
         flags = self.automaton.tables.flags(state)
@@ -154,7 +148,9 @@ class Run:
                 named = row_of([token for token in ids if 0 <= token < self.width], self.width).view(np.uint32)
                 row = row | (named & domain.named if kind is Kind.TOKEN else domain.spelled & ~named)
         row = rows.shared(row)
-        return Mask(row.view(np.int32), is_empty=rows.is_empty(row))
+        if rows.is_empty(row):
+            self.dead_ends.add(state)
+        return row.view(np.int32)
 
     def _move(self, state: int, token: int) -> int:
         automaton, vocabulary = self.automaton, self._domain.vocabulary

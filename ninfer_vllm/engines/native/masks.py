@@ -65,6 +65,8 @@ class Walker:
         self._room = len(trie.byte) if keeps_exits else 0
         self._levels = trie.max_depth + 1
         self._covered: dict[int, Covered] = {}
+        self._without_exits: dict[int, Covered] = {}
+        """By the identities of their rows, which are kept."""
         self._open: set[int] = set()
         """States whose shortcut is being taken: who needs them for it is walked as it is."""
         self._exit_bytes = 0
@@ -84,10 +86,19 @@ class Walker:
             found = self._covered.get(near)
             if found is None:
                 row, exits = self._walked(near) if near in self._open else self._cover(near)
-                below = self.below(exits) if len(exits) else NO_STRETCHES
-                found = self._covered[near] = Covered(self.rows.shared(row), exits, below)
-                self._exit_bytes += exits.nbytes + below.nbytes
+                found = self._covered[near] = self._kept(self.rows.shared(row), exits)
             self._covered[state] = found
+        return found
+
+    def _kept(self, row: Words, exits: Ints) -> Covered:
+        """The row with its exits; where there are none, one value for all states with the row."""
+        if len(exits):
+            below = self.below(exits)
+            self._exit_bytes += exits.nbytes + below.nbytes
+            return Covered(row, exits, below)
+        found = self._without_exits.get(id(row))
+        if found is None:
+            found = self._without_exits[id(row)] = Covered(row, NO_NODES, NO_STRETCHES)
         return found
 
     def _cover(self, state: int) -> tuple[Words, Ints]:

@@ -77,9 +77,8 @@ class NativeMatcher:
         if self._state == ENDED:
             row.fill(0)
             return False
-        mask = self._run.mask(self._state)
-        row[:] = mask.row
-        return not mask.is_empty
+        row[:] = self._run.mask(self._state)
+        return self._state not in self._run.dead_ends
 
     @property
     def complete(self) -> bool:

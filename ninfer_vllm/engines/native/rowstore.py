@@ -10,12 +10,13 @@ class RowStore:
     """Rows that stay as they are, equal ones kept once."""
 
     def __init__(self) -> None:
-        self._alike: dict[int, list[Words]] = {}
+        self._known: dict[int, Words] = {}
+        """By their digests; where that is another row's, by the next free number."""
         self.nbytes = 0
 
     def is_empty(self, row: Words) -> bool:
         """Whether a kept row has no token."""
-        return any(row is known for known in self._alike.get(0, ()))
+        return row is self._known.get(0)
 
     def shared(self, row: Words) -> Words:
         """The kept row that is equal to this one, or this one, which must not change any more.
@@ -25,11 +26,14 @@ class RowStore:
         if not row.flags.writeable:
             return row
         kernels = compiled_row_kernels()
-        alike = self._alike.setdefault(kernels.digest(row), [])
-        for known in alike:
+        key = kernels.digest(row)
+        known = self._known.get(key)
+        while known is not None:
             if kernels.is_equal(known, row):
                 return known
+            key += 1
+            known = self._known.get(key)
         row.flags.writeable = False
-        alike.append(row)
+        self._known[key] = row
         self.nbytes += row.nbytes
         return row
