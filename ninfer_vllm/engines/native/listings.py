@@ -21,8 +21,8 @@ Item = tuple[Sequence, int]
 Way = tuple[Expr, int, Item | None]
 """An expression, for a sequence from one of its items on, and what follows it within the one that is listed."""
 
-Place = tuple["Listing", int, int, int, int]
-"""A listing, the texts from one to another that are still possible, the bytes read, and the position behind."""
+Place = tuple[int, int, int, int, int]
+"""A listing's number, the texts from one to another that are still possible, the bytes read, and what is behind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +43,19 @@ class Listings:
         self._known: dict[tuple[int, int], tuple[Listing | None, list[Way]]] = {}
         self._parts: dict[tuple[int, int], tuple[Listing, list[Way], int, int]] = {}
         """Places from which on a known listing has all their texts and other ways: those behind some numbers."""
+        self.numbered: list[Listing] = []
+        """The listings that positions stand in."""
+        self._numbers: dict[int, int] = {}
         self.num_texts = 0
         """Texts of all listings."""
+
+    def number(self, listing: Listing) -> int:
+        """The number of a listing."""
+        found = self._numbers.get(id(listing))
+        if found is None:
+            found = self._numbers[id(listing)] = len(self.numbered)
+            self.numbered.append(listing)
+        return found
 
     def prepare(self, bodies: Iterable[Expr]) -> None:
         """Make the listings that many small ones are parts of, those of the last rules first: they hold the others."""
@@ -157,17 +168,16 @@ def _may_lead(body: Expr) -> bool:
 
 
 def listing_classes(
-    listing: Listing, low: int, high: int, depth: int, after: int
+    texts: list[bytes], number: int, low: int, high: int, depth: int, after: int
 ) -> tuple[tuple[Segment, ...], tuple[Place, ...]]:
-    """What may be read at a place of a listing, and the place behind each class."""
+    """What may be read at a place of a listing with these texts, and the place behind each class."""
     segments: list[Segment] = []
     targets: list[Place] = []
-    texts = listing.texts
     while low < high:
         byte = texts[low][depth]
         upper = texts[low][:depth] + bytes((byte + 1,)) if byte < 0xFF else None
         end = high if upper is None else bisect_left(texts, upper, low, high)
         segments.append((byte, byte, len(targets) + 1))
-        targets.append((listing, low, end, depth + 1, after))
+        targets.append((number, low, end, depth + 1, after))
         low = end
     return tuple(segments), tuple(targets)

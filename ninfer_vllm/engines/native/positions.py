@@ -138,8 +138,9 @@ class Positions:
         found = targets[byte_class - 1]
         if isinstance(found, int):
             return found
-        listing, low, high, depth, after = found
+        number, low, high, depth, after = found
         if low + 1 == high:
+            listing = self._listings.numbered[number]
             # One text is left.
             return self.literal(listing.texts[low], depth, self._behind_listed(listing, low, after))
         return self._add(Kind.LISTING, found)
@@ -168,8 +169,9 @@ class Positions:
         near = unit.near(state)
         return position if near == state else self.unit(unit, near, after)
 
-    def adopted(self, kind: Kind, parts: tuple[Any, ...], after: int) -> int:
+    def adopted(self, source: Positions, position: int, after: int) -> int:
         """The position of what a position of an equal grammar holds, in front of `after`."""
+        kind, parts = source.kinds[position], source.parts[position]
         if kind is Kind.NODE:
             return self._node(self._forks.adopted(parts[0]), after)
         if kind is Kind.UNIT:
@@ -181,6 +183,8 @@ class Positions:
             return self._counted(parts[0], parts[1], parts[2], after)
         if kind in (Kind.ALTERNATION, Kind.OPTIONAL, Kind.STAR, Kind.REPEAT):
             return self._of(kind, parts[0], after)
+        if kind is Kind.LISTING:
+            return self._add(kind, (self._listings.number(source._listings.numbered[parts[0]]), *parts[1:-1], after))
         return self._add(kind, (*parts[:-1], after))
 
     def _add(self, kind: Kind, parts: tuple[Any, ...]) -> int:
@@ -334,7 +338,7 @@ class Positions:
             for item in expr.items:
                 yield self.start(item, after)
             return
-        yield self._add(Kind.LISTING, (listing, 0, len(listing.texts), 0, after))
+        yield self._add(Kind.LISTING, (self._listings.number(listing), 0, len(listing.texts), 0, after))
         for other, at, then in others:
             behind = after if then is None else self._later(*then, after)
             yield self._sequence(other, at, behind) if isinstance(other, Sequence) else self.start(other, behind)
@@ -346,13 +350,14 @@ class Positions:
         return self._listings.of(expr, index)[0] is not None
 
     def _listing_place(self, at: int, terminals: dict[int, None]) -> Iterator[int]:
-        listing, low, high, depth, after = self.parts[at]
+        number, low, high, depth, after = self.parts[at]
+        listing = self._listings.numbered[number]
         first = low
         while low < high and len(listing.texts[low]) == depth:
             yield self._behind_listed(listing, low, after)
             low += 1
         if low < high:
-            terminals[at if low == first else self._add(Kind.LISTING, (listing, low, high, depth, after))] = None
+            terminals[at if low == first else self._add(Kind.LISTING, (number, low, high, depth, after))] = None
 
     def _behind_listed(self, listing: Listing, at: int, after: int) -> int:
         rest, then = listing.rests[at], listing.thens[at]
@@ -373,7 +378,7 @@ class Positions:
         if kind is Kind.NODE:
             return self._fork_classes(*parts)
         if kind is Kind.LISTING:
-            return listing_classes(*parts)
+            return listing_classes(self._listings.numbered[parts[0]].texts, *parts)
         if kind is Kind.UNIT:
             return parts[0].segments(parts[1]), None
         return NO_SEGMENTS, ()

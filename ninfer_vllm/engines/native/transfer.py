@@ -17,8 +17,8 @@ def transferred(state: int, source: Automaton, target: Automaton) -> int:
     wanted = {position for position, _ in source.configs[state]} | {frame[0] for frame in frames}
     positions = {END: END, ACCEPT: ACCEPT}
     for position in _positions_behind(wanted, source):
-        kind, parts = source.positions.kinds[position], source.positions.parts[position]
-        positions[position] = target.positions.adopted(kind, parts, positions[parts[-1]])
+        after = positions[source.positions.parts[position][-1]]
+        positions[position] = target.positions.adopted(source.positions, position, after)
     moved = {-1: -1}
     for stack in stacks:
         target.count(1)
