@@ -13,6 +13,7 @@ from ninfer_vllm.engines.native.masks import NO_NODES, NO_SKIPS, Walker, in_stat
 from ninfer_vllm.engines.native.trie import Trie
 
 Parts = tuple[list[tuple[tuple[Any, ...], int]], int | None]
+"""The units in which a portal stands, each with the stack behind it, and the state of everything else."""
 
 
 class GrammarWalker(Walker):
@@ -95,7 +96,6 @@ class GrammarWalker(Walker):
         return stretches, exits
 
     def _parts(self, state: int) -> Parts:
-        """The units in which a portal stands, each with the stack behind it, and the state of everything else."""
         found = self._known_parts.get(state)
         if found is None:
             found = self._known_parts[state] = self._taken_apart(state)
