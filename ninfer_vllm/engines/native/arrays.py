@@ -28,6 +28,9 @@ TableArrays = tuple[Grid, Shorts, Ints, Octets]
 ROW, MAP, TEXT, LENGTH, FLAGS = range(5)
 """Columns of `states`."""
 
+Found = tuple[Words, Ints, Grid, Grid, Grid]
+"""A walk's row; room for exits, or none where they are not wanted; stretches left out; portals; transitions needed."""
+
 DenseArrays = tuple[Grid, Ints, Ints]
 """256 numbers of dense rows a row, UNKNOWN where it takes a look; each row's state; and each state's row, or -1."""
 

@@ -44,17 +44,14 @@ from ninfer_vllm.engines.native.arrays import (
     TEXT,
     UNKNOWN,
     DenseArrays,
+    Found,
     Grid,
     Ints,
     Octets,
     TableArrays,
     TrieArrays,
-    Words,
 )
 from ninfer_vllm.engines.native.machine import DENSE, FOUND, GRID, I4, ONE, TABLES, TRIE, U1, compiled
-
-Found = tuple[Words, Ints, Grid, Grid, Grid]
-"""The row; room for exits, or none where they are not wanted; stretches left out; portals; transitions needed."""
 
 
 @compiled(types.boolean(TABLES, GRID, I4, types.int32, types.int32, types.int32))

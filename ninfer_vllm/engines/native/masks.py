@@ -190,9 +190,7 @@ class Walker:
     def most_frequent(self, state: int) -> int:
         """The state behind most bytes."""
         self._automaton.expand(state)
-        sizes = self._automaton.tables.sizes(state)
-        sizes[0] = 0
-        return self._automaton.target(state, sizes.index(max(sizes)))
+        return self._automaton.target(state, self._automaton.tables.widest_class(state))
 
     def walk_on(self, ranges: Grid, state: int, row: Words, skipped: Octets = NO_SKIPS) -> Ints:
         """Add the tokens on some stretches to the row, all in this state instead; the exits met on the way.

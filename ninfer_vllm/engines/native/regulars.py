@@ -169,7 +169,7 @@ class RegularUnit:
         """Give states along the most frequent bytes their rows: counts make chains of them."""
         for _ in range(AHEAD):
             self.expand(state)
-            state = self.tables.most_frequent(state)
+            state = self.tables.get(state, self.tables.widest_class(state))
             if state == DEAD or self.tables.is_known(state):
                 return
 

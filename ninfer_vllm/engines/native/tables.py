@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -28,9 +27,6 @@ from ninfer_vllm.engines.native.kinds import Segment
 Number = TypeVar("Number", np.int32, np.uint16, np.uint8)
 
 Readers = tuple[tuple[tuple[int, int], ...], ...]
-ClassMap = bytes | tuple[int, ...]
-"""The class of each byte."""
-
 BYTES = 256
 FIRST_CAPACITY = 64
 NO_TEXT = -1
@@ -53,6 +49,9 @@ class Tables:
     is the state behind it.
     """
 
+    arrays: TableArrays
+    """All of it, in the order the kernels take it."""
+
     def __init__(self) -> None:
         self._states: Grid = _rows(FIRST_CAPACITY)
         self._maps: Shorts = np.zeros(BYTES * 16, np.uint16)
@@ -61,57 +60,42 @@ class Tables:
         self._num_text_bytes = 0
         self._text_starts: dict[bytes, int] = {}
         self._map_starts: dict[bytes, int] = {}
-        self._class_maps: dict[int, ClassMap] = {}
         self._num_live: dict[int, int] = {}
         self._segments: dict[int, tuple[tuple[int, int, int], ...]] = {}
-        self._flags = bytearray()
-        self._known = bytearray()
-        """For each state 1 where it has its classes, 2 where it reads a fixed text."""
-        self._rows: list[int] = []
-        self._classes: list[ClassMap] = []
-        self._transitions = array("i")
-        """For each state where its row begins, and its class map, and the pool: Python reads these several times as
-        fast as arrays of NumPy."""
-        self.arrays: TableArrays = self._states, self._maps, self._pool, self._texts
-        """All of it, in the order the kernels take it."""
+        self._num_transitions = 0
+        self._num_states = 0
+        self._collect()
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
         return (
-            ROW_BYTES * len(self._flags)
-            + 8 * len(self._transitions)
+            ROW_BYTES * self._num_states
+            + 4 * self._num_transitions
             + 2 * BYTES * len(self._map_starts)
             + self._num_text_bytes
         )
 
     def add_state(self, flags: int) -> int:
         """A new state without transitions."""
-        state = len(self._flags)
+        state = self._num_states
         if state == len(self._states):
             larger = _rows(2 * state)
             larger[:state] = self._states
             self._states = larger
             self._collect()
-        self._states[state, FLAGS] = flags
-        self._flags.append(flags)
-        self._known.append(0)
-        self._rows.append(UNKNOWN)
-        self._classes.append(b"")
+        self._state_view[state, FLAGS] = flags
+        self._num_states += 1
         return state
 
     def add_row(self, state: int, class_map: int, targets: Sequence[int]) -> None:
         """Give a state its byte classes with their transitions, those of class 1 first; class 0 is dead."""
         self._states[state, : MAP + 1] = self._pooled((DEAD, *targets)), class_map
-        self._rows[state] = int(self._states[state, ROW])
-        self._classes[state] = self._class_maps[class_map]
-        self._known[state] = 1
 
     def _pooled(self, transitions: tuple[int, ...]) -> int:
         """Put transitions into the pool; where they begin."""
-        start = len(self._transitions)
-        self._transitions.extend(transitions)
-        end = len(self._transitions)
+        start = self._num_transitions
+        end = self._num_transitions = start + len(transitions)
         while end > len(self._pool):
             self._pool = _grown(self._pool, DEAD)
             self._collect()
@@ -128,36 +112,30 @@ class Tables:
                 self._texts = _grown(self._texts, 0)
                 self._collect()
             self._texts[start : self._num_text_bytes] = np.frombuffer(data, np.uint8)
-        row = self._rows[state] = self._pooled((UNKNOWN,))
+        row = self._pooled((UNKNOWN,))
         self._states[state, : LENGTH + 1] = row, 0, start + offset, len(data) - offset
-        self._known[state] = 2
 
     def reads_text(self, state: int) -> bool:
         """Whether a state reads one fixed text and nothing else."""
-        return self._known[state] == 2
+        return bool(self._state_view[state, TEXT] != NO_TEXT)
 
     def is_known(self, state: int) -> bool:
         """Whether a state has its byte classes, or reads a fixed text."""
-        return self._known[state] > 0
+        return bool(self._state_view[state, ROW] != UNKNOWN)
 
     def flags(self, state: int) -> int:
         """The flags of a state."""
-        return self._flags[state]
+        return int(self._state_view[state, FLAGS])
 
     def map_of(self, state: int) -> int:
         """The class map of a state with a row."""
-        return int(self._states[state, MAP])
+        return int(self._state_view[state, MAP])
 
-    def sizes(self, state: int) -> list[int]:
-        """How many bytes each class of a state with a row has, class 0 first."""
-        found: list[int] = np.bincount(self._map(state)).tolist()
-        return found
-
-    def most_frequent(self, state: int) -> int:
-        """The state behind most bytes of one with a row; DEAD without any, UNKNOWN where it was not computed."""
-        sizes = self.sizes(state)
+    def widest_class(self, state: int) -> int:
+        """The class with the most bytes in a state with a row; 0 where nothing is read."""
+        sizes = np.bincount(self._map(state))
         sizes[0] = 0
-        return self.get(state, sizes.index(max(sizes)))
+        return int(np.argmax(sizes))
 
     def num_live(self, state: int) -> int:
         """How many bytes a state with a row reads."""
@@ -181,8 +159,6 @@ class Tables:
                 self._maps = _grown(self._maps, 0)
                 self._collect()
             self._maps[start : start + BYTES] = classes
-            values = classes.tolist()
-            self._class_maps[start] = bytes(values) if max(values) < BYTES else tuple(values)
         return start
 
     def segments(self, state: int) -> tuple[tuple[int, int, int], ...]:
@@ -195,19 +171,20 @@ class Tables:
 
     def class_of(self, state: int, byte: int) -> int:
         """The class of a byte in a state with a row."""
-        return self._classes[state][byte]
+        return int(self._map_view[self._state_view[state, MAP] + byte])
 
     def get(self, state: int, byte_class: int) -> int:
         """The transition of a class."""
-        return self._transitions[self._rows[state] + byte_class]
+        return int(self._pool_view[self._state_view[state, ROW] + byte_class])
 
     def set(self, state: int, byte_class: int, target: int) -> None:
         """Set the transition of a class."""
-        at = self._rows[state] + byte_class
-        self._transitions[at] = self._pool[at] = target
+        self._pool_view[self._state_view[state, ROW] + byte_class] = target
 
     def _collect(self) -> None:
+        """Take the arrays as they are now, and views of them: Python reads single numbers faster by those."""
         self.arrays = self._states, self._maps, self._pool, self._texts
+        self._state_view, self._map_view, self._pool_view = self._states.data, self._maps.data, self._pool.data
 
 
 def classes_of(segments: Iterable[tuple[int, int, int]]) -> Shorts:

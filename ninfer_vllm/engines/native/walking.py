@@ -13,10 +13,12 @@ from ninfer_vllm.engines.native.arrays import (
     EXITS,
     LEFT,
     NEEDS,
+    NEXT_EXIT,
     NODE,
     NUM_DENSE,
     PORTALS,
     DenseArrays,
+    Found,
     Grid,
     Ints,
     Words,
@@ -72,7 +74,7 @@ class Walking:
     def __init__(self, room: int, levels: int, width: int) -> None:
         self.width = width
         self.stack: Grid = np.zeros((levels, width), np.int32)
-        self.place: Ints = np.zeros(9, np.int32)
+        self.place: Ints = np.zeros(NEXT_EXIT + 1, np.int32)
         self._dense: DenseArrays = NO_DENSE
         self._exits: Ints = np.empty(room, np.int32)
         self._missing: Grid = np.empty((ROOM_LEFT, width + 2), np.int32)
@@ -80,7 +82,7 @@ class Walking:
         self._portals: Grid = np.empty((ROOM_PORTALS, 4), np.int32)
         self._needs: Grid = np.empty((ROOM_NEEDS, 3), np.int32)
 
-    def found(self, row: Words) -> tuple[Words, Ints, Grid, Grid, Grid]:
+    def found(self, row: Words) -> Found:
         """Where the kernels put what they find."""
         return row, self._exits, self._missing, self._portals, self._needs
 
